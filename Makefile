@@ -1,0 +1,46 @@
+# The front door: every everyday command. `make help` lists them.
+JOBS ?= $(shell nproc)
+BUILD := build/release
+DEBUG := build/debug
+
+.PHONY: help setup build demo test test-fast bench format lint clean
+
+help:  ## This list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## Install the packages that everything below needs
+	@scripts/setup.sh
+
+build: setup  ## Release build: build/release/sirenfeed
+	cmake --preset release -DSIRENFEED_TESTS=OFF -DSIRENFEED_BENCH=OFF > /dev/null
+	cmake --build $(BUILD) --target sirenfeed -j $(JOBS)
+
+test: setup  ## Every test, in Release
+	cmake --preset release -DSIRENFEED_TESTS=ON -DSIRENFEED_BENCH=ON > /dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	ctest --test-dir $(BUILD) --output-on-failure
+
+test-fast: setup  ## The unit tests, in Debug: what you run all day
+	cmake --preset debug > /dev/null
+	cmake --build $(DEBUG) -j $(JOBS)
+	ctest --test-dir $(DEBUG) --output-on-failure -L unit -j $(JOBS)
+
+bench: setup  ## Benchmarks, printed with machine and commit
+	cmake --preset release -DSIRENFEED_TESTS=ON -DSIRENFEED_BENCH=ON > /dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	bench/run.sh $(BUILD)
+
+demo: build  ## The whole pipeline on the embedded log with simulated users
+	scripts/demo.sh $(BUILD)/sirenfeed
+
+format:  ## clang-format everything
+	git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+lint: setup  ## clang-format check and clang-tidy
+	git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
+	cmake --preset clang -DSIRENFEED_BENCH=OFF > /dev/null
+	git ls-files 'base/*.cc' 'ingest/*.cc' 'features/*.cc' 'model/*.cc' 'trainer/*.cc' 'serving/*.cc' 'app/*.cc' | \
+	  xargs -P $(JOBS) -n 4 clang-tidy -p build/clang --quiet
+
+clean:  ## Remove every build
+	rm -rf build

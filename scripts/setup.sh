@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs every Debian/Ubuntu package that building, testing and linting Sirenfeed needs.
+#   scripts/setup.sh          all of them (nothing happens when they are there)
+#   scripts/setup.sh --list   only print their names
+set -euo pipefail
+
+packages=(
+  # build
+  g++ cmake ninja-build make ccache git pkg-config python3
+  libboost1.81-dev libboost-iostreams1.81-dev libboost-json1.81-dev libboost-url1.81-dev
+  libcli11-dev libeigen3-dev libexpected-dev libfccp-dev libfmt-dev libprotobuf-dev protobuf-compiler
+  librdkafka-dev librocksdb-dev libsimdjson-dev libspdlog-dev libtbb-dev libxxhash-dev prometheus-cpp-dev
+  zlib1g-dev libjs-chart.js
+  # tests and benchmarks
+  libgtest-dev libgmock-dev libbenchmark-dev curl jq wrk kcat openjdk-17-jre-headless maven
+  # lint
+  clang clang-format clang-tidy libclang-rt-14-dev
+)
+
+if [ "${1:-}" = --list ]; then
+  printf '%s\n' "${packages[@]}"
+  exit
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed$' || missing+=("$package")
+done
+[ ${#missing[@]} = 0 ] && exit 0
+
+sudo=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: run as root, or install sudo, to add: ${missing[*]}" >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "setup: installing ${missing[*]}" >&2
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
