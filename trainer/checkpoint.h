@@ -1,0 +1,37 @@
+#pragma once
+// The trainer's one durable file: model, optimiser and offsets together, so that each example is
+// learned exactly once across a crash. docs/FORMATS.md has the grammar:
+//   magic "SFTRAIN\0" · u32 version · u64 configuration hash · u64 body length · body · u64 xxh3_64
+// of all before it. Integers and floats are little-endian.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "ingest/topic.h"
+
+namespace sirenfeed::trainer {
+
+class OnlineTrainer;
+
+/// How far a partition of topic examples was learned.
+struct PartitionPosition {
+  ingest::Offset next_offset = 0;
+  std::uint64_t epoch = 0;     // of the last learned example
+  std::uint64_t sequence = 0;  // of the last learned example
+  friend bool operator==(const PartitionPosition&, const PartitionPosition&) = default;
+};
+using Positions = std::map<ingest::Partition, PartitionPosition>;
+
+/// Replaces `file` atomically (temporary file, fsync, rename, fsync of the folder).
+[[nodiscard]] base::Result<void> write_checkpoint(const std::string& file,
+                                                  const OnlineTrainer& trainer,
+                                                  const Positions& positions);
+
+/// Restores `trainer` and returns the positions; nullopt where there is no file. kCorrupt names
+/// what does not fit: truncation, check-sum, another version, another model or step configuration.
+[[nodiscard]] base::Result<std::optional<Positions>> read_checkpoint(const std::string& file,
+                                                                     OnlineTrainer& trainer);
+
+}  // namespace sirenfeed::trainer

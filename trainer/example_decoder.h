@@ -1,0 +1,49 @@
+#pragma once
+// Example (protobuf, features/example_format) → Slate and labels.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/decoded_example.h"
+
+namespace sirenfeed::features {
+class Example;
+}
+
+namespace sirenfeed::trainer {
+
+/// The newest version of example.proto's message that this trainer knows.
+inline constexpr std::uint32_t kExampleVersion = 1;
+
+/// The names whose order gives an example's columns their meaning.
+struct ExampleSchema {
+  std::vector<std::string> context_names;
+  std::vector<std::string> actions;
+  std::vector<std::string> tasks;
+};
+
+/// Threads: const after construction.
+class ExampleDecoder {
+ public:
+  explicit ExampleDecoder(const ExampleSchema& schema);
+
+  /// kDecode: the bytes or fields are no example (no protobuf, columns of unequal length, a
+  /// non-finite feature): a dead letter. kInvalidArgument: a good example that this trainer must
+  /// not guess at (a newer version, other features, actions or tasks): the trainer stops; the
+  /// message says what differs.
+  [[nodiscard]] base::Result<DecodedExample> decode_bytes(std::string_view bytes) const;
+  [[nodiscard]] base::Result<DecodedExample> decode(const features::Example& example) const;
+
+ private:
+  std::uint64_t context_schema_ = 0;
+  std::uint64_t action_schema_ = 0;
+  std::uint64_t task_schema_ = 0;
+  std::size_t contexts_ = 0;
+  std::size_t actions_ = 0;
+  std::size_t tasks_ = 0;
+};
+
+}  // namespace sirenfeed::trainer

@@ -1,0 +1,74 @@
+#pragma once
+// The trainer's core, without any log: score first, then learn, one batch after the other.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/slate.h"
+#include "trainer/config.h"
+#include "trainer/decoded_example.h"
+#include "trainer/metric_window.h"
+
+namespace sirenfeed::model {
+struct Model;
+}
+
+namespace sirenfeed::trainer {
+
+/// What one batch did.
+struct StepReport {
+  bool learned = false;      // false: loss or gradient was not finite, nothing was changed
+  double loss = 0;           // the whole objective
+  double gradient_norm = 0;  // of the dense tensors, before clipping
+  std::size_t rows = 0;      // of tables that were touched
+};
+
+/// Owns a model and all that training it needs: optimiser state, running statistics, calibration,
+/// progressive metrics. The same batches in the same order give the same bytes, whatever
+/// config.threads is.
+///
+/// T_ref: the first learned example's time. Until then every f is 0 (its last layers start at 0),
+/// so that no score depends on it.
+///
+/// Threads: one caller; TBB workers only within a call.
+class OnlineTrainer {
+ public:
+  static base::Result<std::unique_ptr<OnlineTrainer>> create(const model::Model& start,
+                                                             const StepConfig& config);
+  ~OnlineTrainer();
+  OnlineTrainer(const OnlineTrainer&) = delete;
+  OnlineTrainer& operator=(const OnlineTrainer&) = delete;
+
+  /// One optimiser step. The batch is scored with the model before the step; those scores of the
+  /// unmasked cells of revision 0 feed the progressive metrics and the calibration.
+  StepReport learn(std::span<const DecodedExample* const> batch);
+
+  /// Served logits (calibration applied) of many slates: `logits` becomes the slates' [C, K]
+  /// blocks, one after the other.
+  void score(std::span<const model::Slate* const> slates, std::vector<float>& logits);
+
+  [[nodiscard]] const model::Model& model() const;
+  [[nodiscard]] const StepConfig& config() const;
+  [[nodiscard]] std::uint64_t examples() const;  // learned, corrections included
+  [[nodiscard]] std::uint64_t batches() const;
+  [[nodiscard]] std::uint64_t batches_skipped() const;
+  [[nodiscard]] std::vector<WindowFigures> progressive() const;  // a task
+
+  /// The checkpoint's body: everything that the next batch depends on. Equal states give equal
+  /// bytes.
+  void append_to(std::string& bytes) const;
+  /// Reads a body written for the same model configuration and step configuration; kCorrupt
+  /// otherwise, and the trainer is then not to be used.
+  [[nodiscard]] base::Result<void> restore(std::string_view bytes);
+
+ private:
+  struct Impl;
+  explicit OnlineTrainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sirenfeed::trainer
