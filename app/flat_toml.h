@@ -1,0 +1,15 @@
+#pragma once
+// TOML for the command line: `[features]` + `join_window_ms = 1` is the option --features.join_window_ms.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace sirenfeed::app {
+
+/// CLI11 reads a section as a subcommand; here it is the first part of an option's name.
+class FlatToml final : public CLI::ConfigTOML {
+ public:
+  [[nodiscard]] std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
+};
+
+}  // namespace sirenfeed::app
