@@ -11,21 +11,25 @@ help:  ## This list
 setup:  ## Install the packages that everything below needs
 	@scripts/setup.sh
 
-build: setup  ## Release build: build/release/sirenfeed
+build:  ## Release build: build/release/sirenfeed
+	@scripts/setup.sh build
 	cmake --preset release -DSIRENFEED_TESTS=OFF -DSIRENFEED_BENCH=OFF > /dev/null
 	cmake --build $(BUILD) --target sirenfeed -j $(JOBS)
 
-test: setup  ## Every test, in Release
+test:  ## Every test, in Release
+	@scripts/setup.sh build test
 	cmake --preset release -DSIRENFEED_TESTS=ON -DSIRENFEED_BENCH=ON > /dev/null
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) --output-on-failure
 
-test-fast: setup  ## The unit tests, in Debug: what you run all day
+test-fast:  ## The unit tests, in Debug: what you run all day
+	@scripts/setup.sh build test
 	cmake --preset debug > /dev/null
 	cmake --build $(DEBUG) -j $(JOBS)
 	ctest --test-dir $(DEBUG) --output-on-failure -L unit -j $(JOBS)
 
-bench: setup  ## Benchmarks, printed with machine and commit
+bench:  ## Benchmarks, printed with machine and commit
+	@scripts/setup.sh build test
 	cmake --preset release -DSIRENFEED_TESTS=ON -DSIRENFEED_BENCH=ON > /dev/null
 	cmake --build $(BUILD) -j $(JOBS)
 	bench/run.sh $(BUILD)

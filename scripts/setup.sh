@@ -1,26 +1,32 @@
 #!/usr/bin/env bash
-# Installs every Debian/Ubuntu package that building, testing and linting Sirenfeed needs.
-#   scripts/setup.sh          all of them (nothing happens when they are there)
-#   scripts/setup.sh --list   only print their names
+# Installs the Debian/Ubuntu packages that Sirenfeed needs; does nothing when they are there.
+#   scripts/setup.sh [build] [test] [lint]     these groups (default: all of them)
+#   scripts/setup.sh --list [GROUP…]           only print the packages' names
 set -euo pipefail
 
-packages=(
-  # build
-  g++ cmake ninja-build make ccache git pkg-config python3
+build=(
+  g++ cmake ninja-build make ccache git ca-certificates pkg-config python3
   libboost1.81-dev libboost-iostreams1.81-dev libboost-json1.81-dev libboost-url1.81-dev
   libcli11-dev libeigen3-dev libexpected-dev libfccp-dev libfmt-dev libprotobuf-dev protobuf-compiler
   librdkafka-dev librocksdb-dev libsimdjson-dev libspdlog-dev libtbb-dev libxxhash-dev prometheus-cpp-dev
   zlib1g-dev libjs-chart.js
-  # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev curl jq wrk kcat openjdk-17-jre-headless maven
-  # lint
-  clang clang-format clang-tidy libclang-rt-14-dev
 )
+test=(libgtest-dev libgmock-dev libbenchmark-dev curl jq wrk kcat openjdk-17-jre-headless maven)
+lint=(clang clang-format clang-tidy libclang-rt-14-dev)
 
-if [ "${1:-}" = --list ]; then
-  printf '%s\n' "${packages[@]}"
-  exit
-fi
+list=
+if [ "${1:-}" = --list ]; then list=1; shift; fi
+[ $# -gt 0 ] || set -- build test lint
+packages=()
+for group; do
+  case $group in
+    build) packages+=("${build[@]}") ;;
+    test)  packages+=("${test[@]}") ;;
+    lint)  packages+=("${lint[@]}") ;;
+    *)     echo "setup: unknown group '$group' (build, test, lint)" >&2; exit 2 ;;
+  esac
+done
+if [ -n "$list" ]; then printf '%s\n' "${packages[@]}"; exit; fi
 
 missing=()
 for package in "${packages[@]}"; do
