@@ -47,6 +47,7 @@ struct Slate {
 struct SlateLabels {
   std::vector<float> label;
   std::vector<float> weight;
+  bool correction = false;  // a late action: an unmasked cell's loss is −z (model/loss.h)
 };
 
 }  // namespace sirenfeed::model

@@ -1,0 +1,85 @@
+#pragma once
+// Everything that fixes a model's shape and meaning; travels inside the model file as its metadata
+// `config`, so that the file alone is enough to score (docs/FORMATS.md, model.safetensors).
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sirenfeed::model {
+
+/// What turns query and key, and with which signals. Names: variant_name.
+enum class Variant {
+  kNone,
+  kOrdinal,
+  kTimeEmbedding,
+  kTorope,
+  kTimeBias,
+  kSirenTimeBias,
+  kAlibiTime,
+  kSirenAlibiTime,
+  kSirenTemporal,
+  kSirenSineOnly,
+  kSirenReluOnly,
+  kSirenSemantic,
+  kSiren,
+  kSirenLinear,
+};
+
+/// "siren", "ordinal", …: as in configuration, the file and reports.
+[[nodiscard]] const char* variant_name(Variant variant) noexcept;
+[[nodiscard]] base::Result<Variant> parse_variant(std::string_view name);
+
+struct ModelConfig {
+  Variant variant = Variant::kSiren;
+  int d_model = 32;
+  int heads = 2;
+  int layers = 1;
+  int history_max = 128;          // L, tokens
+  int angle_width = 16;           // m of both paths
+  int angle_hidden_layers = 2;    // of each path
+  int semantic_width = 16;        // of the tags' and segments' semantic rows
+  double omega0 = 3.0;            // frequency scale of the sine paths
+  double base = 100'000.0;        // θ_j = base^(−2j/d_k)
+  double attention_scale = 0.25;  // the factor on q·k itself; 1/√d_k at the default shape
+  /// T_ref. 0 means not set yet: whoever learns the first example sets it to a time near it.
+  std::int64_t time_reference_ms = 0;
+  std::int64_t time_span_ms = 42LL * 86'400'000;  // S
+  std::int64_t zone_offset_ms = 0;  // added before the day's and week's floor-mod only
+  std::vector<std::string> actions = {"click", "long_view", "like"};  // at most 31
+  std::vector<std::string> tasks = {"click", "long_view", "like"};
+  std::vector<std::string> context_names;     // F names, in the order of Slate::context
+  std::vector<std::string> context_surfaces;  // values behind the surface one-hot features
+  bool residual_learned = false;              // whether layers.I.residual is trained
+  std::uint64_t seed = 1;                     // of every start value; JSON number below 2^63
+
+  [[nodiscard]] std::size_t n_actions() const { return actions.size(); }
+  [[nodiscard]] std::size_t n_tasks() const { return tasks.size(); }
+  [[nodiscard]] std::size_t n_context() const { return context_names.size(); }
+  [[nodiscard]] int head_width() const { return d_model / heads; }  // d_k
+  [[nodiscard]] int planes() const { return head_width() / 2; }     // P
+  /// Width of B: heads × (actions + none).
+  [[nodiscard]] std::size_t pooled_actions() const {
+    return static_cast<std::size_t>(heads) * (n_actions() + 1);
+  }
+
+  /// Names the first bad field.
+  [[nodiscard]] base::Result<void> validate() const;
+};
+
+/// The flat JSON of the file's metadata `config`. `context_examples` (how many learned examples are
+/// behind the running statistics) is a statistic, but stands in the same object.
+[[nodiscard]] std::string config_to_json(const ModelConfig& config, std::uint64_t context_examples);
+
+struct ParsedConfig {
+  ModelConfig config;
+  std::uint64_t context_examples = 0;
+};
+/// Every key of data/oracle/README.md's table is required; context_surfaces and residual_learned
+/// are optional; other keys are ignored. kDecode naming the key, kInvalidArgument from validate().
+[[nodiscard]] base::Result<ParsedConfig> config_from_json(std::string_view json);
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,42 @@
+#pragma once
+// The training loss of MODEL.md: per task BCE over exposed items, plus α times the mean of
+// softplus(−(z⁺ − z⁻)) over (clicked, not clicked) pairs within an impression. Means run over the
+// whole batch: count_loss_terms over every slate first, then add_loss chunk by chunk.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/slate.h"
+
+namespace sirenfeed::model {
+
+struct LossConfig {
+  std::vector<double> task_weights = {1.0, 0.5, 0.2};
+  double pairwise_weight = 0.1;   // α
+  std::size_t pairwise_task = 0;  // index of click
+
+  [[nodiscard]] base::Result<void> validate(std::size_t n_tasks) const;
+};
+
+/// Denominators of the batch's means.
+struct LossTerms {
+  std::vector<std::uint64_t> cells;  // [K] cells with weight ≠ 0
+  std::uint64_t pairs = 0;
+};
+void count_loss_terms(const SlateLabels& labels, const LossConfig& config, LossTerms& terms);
+
+/// Adds one slate's share of the batch loss and writes its d_z. z, d_z [C, K] before calibration; a
+/// masked cell (weight 0) has no part in either term. A correction's cell (SlateLabels::correction)
+/// contributes −z·weight in place of BCE, and no pair. Returns the loss share in nats.
+double add_loss(std::span<const float> z, const SlateLabels& labels, const LossConfig& config,
+                const LossTerms& batch_terms, std::span<float> d_z);
+
+/// log(1 + e^x) without overflow.
+[[nodiscard]] double softplus(double x);
+/// −label·ln σ(z) − (1 − label)·ln(1 − σ(z)) in nats.
+[[nodiscard]] double binary_cross_entropy(double z, double label);
+[[nodiscard]] double sigmoid(double x);
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,80 @@
+#pragma once
+// Scores and differentiates. A Ranker is a variant's computation without its parameters: made once
+// from the configuration, const and thread-safe; all mutable memory is in the caller's Workspace,
+// one a thread. After the first few calls of the largest shapes nothing allocates.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/model.h"
+#include "model/slate.h"
+
+namespace sirenfeed::model {
+
+/// Intermediate results of one forward call, reused by the next. Opaque; movable, not copyable.
+template <class T>
+class BasicWorkspace {
+ public:
+  BasicWorkspace();
+  ~BasicWorkspace();
+  BasicWorkspace(BasicWorkspace&&) noexcept;
+  BasicWorkspace& operator=(BasicWorkspace&&) noexcept;
+
+  struct Impl;
+  [[nodiscard]] Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Gradient rows of one table: keys distinct, in order of first use in the chunk.
+template <class T>
+struct BasicRowGradients {
+  std::vector<Key> keys;
+  std::vector<T> rows;  // [keys, width]
+};
+
+/// What backward() leaves. Reuse it to keep its memory.
+template <class T>
+struct BasicChunkGradient {
+  std::vector<T> dense;                                  // like BasicModel::dense
+  std::array<BasicRowGradients<T>, kTableCount> tables;  // indexed by TableId
+};
+
+/// Contract of every variant: the scores of a slate do not depend on what else is in the chunk or
+/// on the candidates beside them, to the bit; nor do gradients depend on threads.
+template <class T>
+class BasicRanker {
+ public:
+  virtual ~BasicRanker() = default;
+
+  /// z [rows, K] before calibration, rows = all candidates of the chunk's slates in order. Points
+  /// into the workspace until its next use. The slates have passed check_slate.
+  virtual std::span<const T> forward(const BasicModel<T>& model,
+                                     std::span<const Slate* const> chunk,
+                                     BasicWorkspace<T>& workspace) const = 0;
+
+  /// Gradient of Σ d_z · z for the chunk of the workspace's last forward() with the same model.
+  /// d_z [rows, K]; `gradient` is overwritten.
+  virtual void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace,
+                        std::span<const T> d_z, BasicChunkGradient<T>& gradient) const = 0;
+};
+
+using Workspace = BasicWorkspace<float>;
+using ChunkGradient = BasicChunkGradient<float>;
+using Ranker = BasicRanker<float>;
+
+/// The ranker of config.variant. kInvalidArgument for a variant that this build does not have.
+[[nodiscard]] base::Result<std::unique_ptr<const Ranker>> make_ranker(const ModelConfig& config);
+[[nodiscard]] base::Result<std::unique_ptr<const BasicRanker<double>>> make_double_ranker(
+    const ModelConfig& config);
+
+/// Calibrated logits [C, K] of one request. kInvalidArgument from check_slate; `logits` must have
+/// C · K elements.
+[[nodiscard]] base::Result<void> score(const Ranker& ranker, const Model& model, const Slate& slate,
+                                       Workspace& workspace, std::span<float> logits);
+
+}  // namespace sirenfeed::model
