@@ -50,6 +50,7 @@ struct InputRecord {
   base::UnixMs time_ms = 0;  // merge key: the event's time; the log's time for a rejected record
   std::uint64_t hash = 0;
   std::uint32_t unknown_fields = 0;
+  std::uint32_t repeated_items = 0;  // left out of an impression
   std::string payload;
   std::variant<EventBody, Rejection> content;
 };
