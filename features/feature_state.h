@@ -1,0 +1,105 @@
+#pragma once
+// The state: sequences, the join, counters, catalog, seen set, tombstones, positions and outbox in
+// one RocksDB, and everything that one apply() changes in one WriteBatch of it.
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "features/feature_reader.h"
+#include "features/features_config.h"
+#include "features/outbox.h"
+#include "features/probe.h"
+#include "ingest/event_sink.h"
+
+namespace sirenfeed::features {
+
+class Example;  // features/example_format/example.proto
+
+/// Watches examples come to be, on the applying thread and before the batch is committed (so for
+/// runs that do not retry: evaluate). For an impression record: on_exposure with the features as of
+/// its time, before anything that it changes; then the watermark moves and on_closed is called for
+/// each window that it closes, in order (T, offset). Sequence numbers are those of the outbox.
+class ExampleObserver {
+ public:
+  virtual ~ExampleObserver() = default;
+  /// The whole slate, unsplit; no labels yet, sequence 0.
+  virtual void on_exposure(const Example& example) = 0;
+  /// Once a part.
+  virtual void on_closed(const Example& example) = 0;
+};
+
+/// What open() borrows; each outlives the state and may be null.
+struct StateWiring {
+  base::EventClock* event_clock = nullptr;    // advanced to the greatest time applied
+  const base::Clock* clock = nullptr;         // "now" of idle(); null: wall clock
+  const base::SteadyClock* steady = nullptr;  // event_jump_hold; null: the real one
+  ExampleObserver* observer = nullptr;
+};
+
+/// Keys and bytes of one family of the state.
+struct FamilySize {
+  std::string family;
+  std::uint64_t keys = 0;
+  std::uint64_t bytes = 0;  // keys and values before compression
+};
+
+/// Records of a partition since the store began: in = applied + rejected + duplicate.
+struct Conservation {
+  std::uint64_t in = 0;
+  std::uint64_t applied = 0;
+  std::uint64_t rejected = 0;
+  std::uint64_t duplicate = 0;
+};
+
+/// Threads: the EventSink's methods come from one thread; every other method from any.
+/// Failure: apply() is all or nothing. On kStorage memory is what the disk says and the caller may
+/// apply the same records again.
+class FeatureState final : public ingest::EventSink {
+ public:
+  /// kLocked names the folder that another process has open; kStorage what the disk refused;
+  /// kCorrupt a value of another version or a state of another number of partitions.
+  static base::Result<std::unique_ptr<FeatureState>> open(FeaturesConfig config,
+                                                          FeaturesProbe& probe,
+                                                          StateWiring wiring = {});
+  ~FeatureState() override;
+
+  base::Result<void> apply(std::span<const ingest::InputRecord> records) override;
+  base::Result<std::optional<ingest::AppliedPosition>> position(
+      ingest::TopicPartition source) override;
+  base::Result<void> idle(ingest::Partition partition) override;
+  base::Result<void> close_windows(ingest::Partition partition) override;
+
+  /// Lives as long as the state.
+  [[nodiscard]] const FeatureReader& reader() const;
+  [[nodiscard]] Outbox& outbox();
+  [[nodiscard]] const FeaturesConfig& config() const;
+
+  /// Every family in key order, one `family key: value` line each, decoded. Two runs that applied
+  /// the same records give the same text, whatever happened to them on the way: outbox entries and
+  /// ids past the dedup horizon are left out.
+  base::Result<void> dump_canonical(std::ostream& out) const;
+  [[nodiscard]] base::Result<std::vector<FamilySize>> families() const;
+  [[nodiscard]] base::Result<Conservation> conservation() const;
+  /// JSON objects; kNotFound for a user or an item that the state does not know.
+  [[nodiscard]] base::Result<std::string> inspect_user(std::string_view user_id) const;
+  [[nodiscard]] base::Result<std::string> inspect_item(std::string_view item_id) const;
+  /// A consistent copy of the store (hard links where it can) in `dir`, which must not exist.
+  base::Result<void> backup_to(const std::string& dir) const;
+  /// Waits until everything applied so far is on the disk, whatever wal_sync says.
+  base::Result<void> sync();
+
+ private:
+  struct Impl;
+  explicit FeatureState(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sirenfeed::features
