@@ -61,7 +61,8 @@ class LogReader {
   /// Nothing of `source` is delivered afterwards. kNotFound when it was not assigned (as for
   /// pause() and resume()).
   virtual base::Result<void> unassign(TopicPartition source) = 0;
-  /// Stops delivering `source` until resume(): how the merge keeps its buffers bounded.
+  /// Stops delivering `source` until resume(): how the merge keeps its buffers bounded. A partition
+  /// that is at its end when it is resumed is named in at_end again.
   virtual base::Result<void> pause(TopicPartition source) = 0;
   virtual base::Result<void> resume(TopicPartition source) = 0;
   /// Waits at most `timeout` for records or a partition's end. A broker that cannot be reached is

@@ -281,6 +281,7 @@ class MemoryLog final : public ingest::EventLog {
     base::Result<void> resume(TopicPartition source) override {
       SF_ASSIGN(Input * input, find(source));
       input->paused = false;
+      input->end_told = false;
       return {};
     }
     base::Result<ingest::PollBatch> poll(std::chrono::milliseconds timeout) override {
