@@ -1,15 +1,14 @@
 #pragma once
 // Every hyperparameter of training. What scoring needs as well lies in model::ModelConfig.
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/loss.h"
 
 namespace sirenfeed::trainer {
 
@@ -32,21 +31,18 @@ struct OptimizerConfig {
   [[nodiscard]] base::Result<void> validate() const;
 };
 
-struct LossConfig {
-  std::vector<double> task_weights = {1.0, 0.5, 0.2};  // in the order of the model's tasks
-  double pairwise_alpha = 0.1;  // weight of the pairwise term on the first task (click)
-
-  [[nodiscard]] base::Result<void> validate(std::size_t tasks) const;
-};
-
 struct StepConfig {
   std::size_t batch_examples = 64;
   std::size_t chunk_examples = 8;  // fixed: the sums, hence the bytes, depend on it
   std::size_t threads = 0;         // 0: all cores; never changes a byte
   OptimizerConfig optimizer;
-  LossConfig loss;
+  model::LossConfig loss;
   std::size_t metric_window_cells = 20'000;  // newest progressive scores kept for each task
   double statistics_weight_min = 1e-5;       // of a new example in mean, std and action.mean
+
+  /// Rows unseen for this long, in event time, return to their start; 0: never. Looked for once an
+  /// event-time day.
+  double row_expiry_days = 0;
 
   [[nodiscard]] base::Result<void> validate() const;
   /// One line that two runs must share to give the same bytes; its hash goes into checkpoints.

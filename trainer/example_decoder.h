@@ -42,7 +42,6 @@ class ExampleDecoder {
   std::uint64_t action_schema_ = 0;
   std::uint64_t task_schema_ = 0;
   std::size_t contexts_ = 0;
-  std::size_t actions_ = 0;
   std::size_t tasks_ = 0;
 };
 

@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/model.h"
 #include "model/slate.h"
 #include "trainer/config.h"
 #include "trainer/decoded_example.h"
 #include "trainer/metric_window.h"
-
-namespace sirenfeed::model {
-struct Model;
-}
 
 namespace sirenfeed::trainer {
 

@@ -10,13 +10,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/model.h"
 #include "trainer/config.h"
 #include "trainer/decoded_example.h"
 #include "trainer/example_decoder.h"
-
-namespace sirenfeed::model {
-struct Model;
-}
 
 namespace sirenfeed::trainer {
 

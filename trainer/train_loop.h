@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "ingest/event_log.h"
+#include "model/model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config.h"
 #include "trainer/example_decoder.h"
@@ -17,9 +18,8 @@
 #include "trainer/probe.h"
 
 namespace sirenfeed::model {
-struct Model;
 class ModelStoreWriter;
-}  // namespace sirenfeed::model
+}
 
 namespace sirenfeed::trainer {
 

@@ -1,0 +1,80 @@
+#include "trainer/config.h"
+
+#include <cmath>
+
+namespace sirenfeed::trainer {
+
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+struct Bounded {
+  const char* name;
+  double value;
+  double min;
+  double max;
+};
+
+base::Result<void> check(std::initializer_list<Bounded> fields) {
+  for (const Bounded& field : fields) {
+    if (!(field.value >= field.min && field.value <= field.max)) {
+      return fail(ErrorCode::kInvalidArgument, "{} is {}, expected {} to {}", field.name,
+                  field.value, field.min, field.max);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<void> OptimizerConfig::validate() const {
+  return check({{"dense_rate", dense_rate, 0, 1},
+                {"beta1", beta1, 0, 0.99999},
+                {"beta2", beta2, 0, 0.9999999},
+                {"epsilon", epsilon, 1e-30, 1},
+                {"clip_norm", clip_norm, 1e-12, 1e12},
+                {"row_rate", row_rate, 0, 10},
+                {"row_epsilon", row_epsilon, 1e-30, 1},
+                {"row_half_life_days", row_half_life_days, 1e-6, 1e9},
+                {"calibration_rate", calibration_rate, 0, 10},
+                {"calibration_g0", calibration_g0, 1e-12, 1e12}});
+}
+
+base::Result<void> StepConfig::validate() const {
+  SF_TRY(optimizer.validate());
+  const auto count = [](std::size_t n) { return static_cast<double>(n); };
+  return check({{"batch_examples", count(batch_examples), 1, 65'536},
+                {"chunk_examples", count(chunk_examples), 1, count(batch_examples)},
+                {"threads", count(threads), 0, 1024},
+                {"metric_window_cells", count(metric_window_cells), 1, 10'000'000},
+                {"statistics_weight_min", statistics_weight_min, 0, 1},
+                {"row_expiry_days", row_expiry_days, 0, 1e6}});
+}
+
+std::string StepConfig::canonical() const {
+  std::string tasks;
+  for (const double weight : loss.task_weights) tasks += fmt::format("{},", weight);
+  const OptimizerConfig& o = optimizer;
+  return fmt::format(
+      "batch {} chunk {} adam {} {} {} {} warmup {} clip {} rows {} {} {} calibration {} {} tasks "
+      "{} "
+      "pairwise {} {} window {} statistics {} expiry {}",
+      batch_examples, chunk_examples, o.dense_rate, o.beta1, o.beta2, o.epsilon, o.warmup_steps,
+      o.clip_norm, o.row_rate, o.row_epsilon, o.row_half_life_days, o.calibration_rate,
+      o.calibration_g0, tasks, loss.pairwise_weight, loss.pairwise_task, metric_window_cells,
+      statistics_weight_min, row_expiry_days);
+}
+
+base::Result<void> TrainLoopConfig::validate() const {
+  SF_TRY(step.validate());
+  const auto ms = [](std::chrono::milliseconds d) { return static_cast<double>(d.count()); };
+  SF_TRY(check({{"publish_interval_ms", ms(publish_interval), 1, 86'400'000},
+                {"checkpoint_interval_ms", ms(checkpoint_interval), 1, 86'400'000},
+                {"poll_timeout_ms", ms(poll_timeout), 1, 60'000},
+                {"retry_interval_ms", ms(retry_interval), 1, 600'000}}));
+  if (batch_linger) SF_TRY(check({{"batch_linger_ms", ms(*batch_linger), 1, 86'400'000}}));
+  return {};
+}
+
+}  // namespace sirenfeed::trainer

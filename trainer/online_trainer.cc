@@ -1,0 +1,242 @@
+#include "trainer/online_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "model/model.h"
+#include "model/ranker.h"
+#include "trainer/batch_gradient.h"
+#include "trainer/byte_io.h"
+#include "trainer/calibrator.h"
+#include "trainer/optimizer.h"
+#include "trainer/running_statistics.h"
+
+namespace sirenfeed::trainer {
+
+namespace {
+
+constexpr base::UnixMs kNoTime = std::numeric_limits<base::UnixMs>::min();
+
+struct Counts {
+  std::uint64_t examples = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t batches_skipped = 0;
+  base::UnixMs newest_ms = kNoTime;         // of the learned exposures
+  base::UnixMs expiry_looked_ms = kNoTime;  // newest_ms when expired rows were last looked for
+};
+
+}  // namespace
+
+struct OnlineTrainer::Impl {
+  StepConfig config;
+  model::Model model;
+  std::unique_ptr<const model::Ranker> ranker;
+  BatchGradient gradient;
+  Adam adam;
+  std::vector<RowAdagrad> rows;  // a table
+  RunningStatistics statistics;
+  Calibrator calibrator;
+  std::vector<MetricWindow> windows;  // a task
+  Counts counts;
+
+  Impl(const model::Model& start, const StepConfig& step, std::unique_ptr<const model::Ranker> made)
+      : config(step),
+        model(start),
+        ranker(std::move(made)),
+        gradient(*ranker, config.loss, config.chunk_examples, config.threads),
+        adam(model.layout, config.optimizer),
+        rows(model::kTableCount, RowAdagrad(config.optimizer)),
+        statistics(model.config, config.statistics_weight_min),
+        calibrator(model.config.n_tasks(), config.optimizer),
+        windows(model.config.n_tasks(), MetricWindow(config.metric_window_cells)) {
+    for (std::size_t t = 0; t < model::kTableCount; ++t) {
+      rows[t].cover(model.tables[t], model.config.time_reference_ms);
+    }
+  }
+
+  std::size_t step(const BatchResult& result, double norm, base::UnixMs now_ms);
+  void note_scores(std::span<const DecodedExample* const> batch, const BatchResult& result);
+  void expire_rows();
+};
+
+base::Result<std::unique_ptr<OnlineTrainer>> OnlineTrainer::create(const model::Model& start,
+                                                                   const StepConfig& config) {
+  SF_TRY(config.validate());
+  SF_TRY(config.loss.validate(start.config.n_tasks()));
+  SF_ASSIGN(auto ranker, model::make_ranker(start.config));
+  return std::unique_ptr<OnlineTrainer>(
+      new OnlineTrainer(std::make_unique<Impl>(start, config, std::move(ranker))));
+}
+
+OnlineTrainer::OnlineTrainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OnlineTrainer::~OnlineTrainer() = default;
+
+// Adam on the dense tensors, Adagrad on the touched rows; makes rows on their first example.
+std::size_t OnlineTrainer::Impl::step(const BatchResult& result, double norm, base::UnixMs now_ms) {
+  adam.step(model.dense, result.dense, norm);
+  std::size_t touched = 0;
+  for (std::size_t t = 0; t < model::kTableCount; ++t) {
+    const TableGradient& table = result.tables[t];
+    const std::size_t width = model.tables[t].width();
+    for (std::size_t i = 0; i < table.keys.size(); ++i) {
+      const std::uint32_t index = model.tables[t].find_or_create(table.keys[i]);
+      rows[t].step(model.tables[t], index, std::span(table.rows).subspan(i * width, width), now_ms);
+    }
+    touched += table.keys.size();
+  }
+  return touched;
+}
+
+// Progressive metrics, calibration and running statistics of the batch, in its order. A correction
+// was scored and counted when it was revision 0.
+void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> batch,
+                                      const BatchResult& result) {
+  const std::size_t tasks = model.config.n_tasks();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const DecodedExample& example = *batch[i];
+    if (example.labels.correction) continue;
+    const std::size_t begin = result.row_begin[i] * tasks;
+    const auto z = std::span(result.z).subspan(begin, result.row_begin[i + 1] * tasks - begin);
+    for (std::size_t cell = 0; cell < z.size(); ++cell) {
+      if (example.labels.weight[cell] == 0) continue;
+      const std::size_t k = cell % tasks;
+      const double logit =
+          static_cast<double>(model.calibration.scale[k]) * z[cell] + model.calibration.bias[k];
+      windows[k].add(static_cast<float>(model::sigmoid(logit)), example.labels.label[cell] > 0.5F);
+    }
+    calibrator.add(model.calibration, z, example.labels);
+    statistics.add(example.slate);
+  }
+  calibrator.step(model.calibration);
+  statistics.write_to(model.statistics);
+}
+
+void OnlineTrainer::Impl::expire_rows() {
+  if (config.row_expiry_days <= 0) return;
+  if (counts.expiry_looked_ms == kNoTime) counts.expiry_looked_ms = counts.newest_ms;
+  if (counts.newest_ms - counts.expiry_looked_ms < base::kMsPerDay) return;
+  counts.expiry_looked_ms = counts.newest_ms;
+  const auto keep_ms =
+      static_cast<base::UnixMs>(config.row_expiry_days * static_cast<double>(base::kMsPerDay));
+  std::size_t expired = 0;
+  for (std::size_t t = 0; t < model::kTableCount; ++t) {
+    expired += rows[t].expire(model.tables[t], counts.newest_ms - keep_ms);
+  }
+  if (expired > 0)
+    base::log_info("{} rows unseen for {} days expired", expired, config.row_expiry_days);
+}
+
+StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
+  SF_CHECK(!batch.empty());
+  Impl& impl = *impl_;
+  const base::UnixMs reference_before = impl.model.config.time_reference_ms;
+  if (reference_before == 0) impl.model.config.time_reference_ms = batch[0]->slate.time_ms;
+  const BatchResult& result = impl.gradient.compute(impl.model, batch);
+  StepReport report{.loss = result.loss};
+  const double norm =
+      result.finite ? impl.adam.norm(result.dense) : std::numeric_limits<double>::quiet_NaN();
+  report.gradient_norm = norm;
+  if (!std::isfinite(norm)) {
+    impl.model.config.time_reference_ms = reference_before;
+    ++impl.counts.batches_skipped;
+    base::log_error(
+        "batch skipped: loss {} or its gradient is not finite; first example: partition {} epoch "
+        "{} "
+        "sequence {}",
+        result.loss, batch[0]->partition, batch[0]->epoch, batch[0]->sequence);
+    return report;
+  }
+  base::UnixMs newest_ms = kNoTime;
+  for (const DecodedExample* example : batch) {
+    newest_ms = std::max(newest_ms, example->slate.time_ms);
+  }
+  report.learned = true;
+  report.rows = impl.step(result, norm, newest_ms);
+  impl.note_scores(batch, result);
+  impl.counts.examples += batch.size();
+  ++impl.counts.batches;
+  impl.counts.newest_ms = std::max(impl.counts.newest_ms, newest_ms);
+  model::shift_time_reference(impl.model, impl.counts.newest_ms);
+  impl.expire_rows();
+  return report;
+}
+
+void OnlineTrainer::score(std::span<const model::Slate* const> slates, std::vector<float>& logits) {
+  impl_->gradient.score(impl_->model, slates, logits);
+  const model::Calibration& calibration = impl_->model.calibration;
+  const std::size_t tasks = calibration.scale.size();
+  for (std::size_t cell = 0; cell < logits.size(); ++cell) {
+    const std::size_t k = cell % tasks;
+    logits[cell] = calibration.scale[k] * logits[cell] + calibration.bias[k];
+  }
+}
+
+const model::Model& OnlineTrainer::model() const { return impl_->model; }
+const StepConfig& OnlineTrainer::config() const { return impl_->config; }
+std::uint64_t OnlineTrainer::examples() const { return impl_->counts.examples; }
+std::uint64_t OnlineTrainer::batches() const { return impl_->counts.batches; }
+std::uint64_t OnlineTrainer::batches_skipped() const { return impl_->counts.batches_skipped; }
+
+std::vector<WindowFigures> OnlineTrainer::progressive() const {
+  std::vector<WindowFigures> figures;
+  figures.reserve(impl_->windows.size());
+  for (const MetricWindow& window : impl_->windows) figures.push_back(window.figures());
+  return figures;
+}
+
+void OnlineTrainer::append_to(std::string& bytes) const {
+  const Impl& impl = *impl_;
+  put(bytes, impl.counts);
+  put(bytes, impl.model.config.time_reference_ms);
+  put_vector(bytes, impl.model.dense);
+  put_vector(bytes, impl.model.calibration.scale);
+  put_vector(bytes, impl.model.calibration.bias);
+  impl.adam.append_to(bytes);
+  for (std::size_t t = 0; t < model::kTableCount; ++t) {
+    impl.rows[t].append_to(bytes, impl.model.tables[t]);
+  }
+  impl.statistics.append_to(bytes);
+  impl.calibrator.append_to(bytes);
+  for (const MetricWindow& window : impl.windows) window.append_to(bytes);
+}
+
+base::Result<void> OnlineTrainer::restore(std::string_view bytes) {
+  Impl& impl = *impl_;
+  model::ModelConfig config = impl.model.config;
+  SF_TRY(take(bytes, impl.counts, "counts"));
+  SF_TRY(take(bytes, config.time_reference_ms, "time reference"));
+  SF_ASSIGN(model::Model model, model::make_model(config));
+  const auto take_same_size = [&bytes](std::vector<float>& to,
+                                       const char* what) -> base::Result<void> {
+    const std::size_t expected = to.size();
+    SF_TRY(take_vector(bytes, to, what));
+    if (to.size() == expected) return {};
+    return base::fail(base::ErrorCode::kCorrupt, "{} has {} elements, expected {}", what, to.size(),
+                      expected);
+  };
+  SF_TRY(take_same_size(model.dense, "dense parameters"));
+  SF_TRY(take_same_size(model.calibration.scale, "calibration"));
+  SF_TRY(take_same_size(model.calibration.bias, "calibration"));
+  SF_TRY(impl.adam.restore(bytes));
+  for (std::size_t t = 0; t < model::kTableCount; ++t) {
+    SF_TRY(impl.rows[t].restore(bytes, model.tables[t]));
+  }
+  SF_TRY(impl.statistics.restore(bytes));
+  SF_TRY(impl.calibrator.restore(bytes));
+  for (MetricWindow& window : impl.windows) {
+    SF_ASSIGN(window, MetricWindow::restore(bytes, impl.config.metric_window_cells));
+  }
+  if (!bytes.empty()) {
+    return base::fail(base::ErrorCode::kCorrupt, "{} bytes too many", bytes.size());
+  }
+  // A model that was never trained keeps the statistics of its start.
+  if (impl.statistics.examples() > 0) impl.statistics.write_to(model.statistics);
+  impl.model = std::move(model);
+  return {};
+}
+
+}  // namespace sirenfeed::trainer

@@ -1,0 +1,184 @@
+#include "trainer/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "trainer/byte_io.h"
+
+namespace sirenfeed::trainer {
+
+Adam::Adam(const model::ParameterLayout& layout, const OptimizerConfig& config)
+    : config_(config), mean_(layout.size), square_(layout.size) {
+  for (const model::TensorSpec& tensor : layout.tensors) {
+    if (!tensor.trained) continue;
+    if (!trained_.empty() && trained_.back().end == tensor.offset) {
+      trained_.back().end += tensor.size;
+    } else {
+      trained_.push_back({tensor.offset, tensor.offset + tensor.size});
+    }
+  }
+}
+
+double Adam::norm(std::span<const float> gradient) const {
+  SF_CHECK(gradient.size() == mean_.size());
+  // Eight partial sums in fixed places, so that the compiler may vectorise without fast-math.
+  constexpr std::size_t kLanes = 8;
+  double lanes[kLanes] = {};
+  for (const Range& range : trained_) {
+    std::size_t i = range.begin;
+    for (; i + kLanes <= range.end; i += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const double g = gradient[i + lane];
+        lanes[lane] += g * g;
+      }
+    }
+    for (; i < range.end; ++i) lanes[0] += static_cast<double>(gradient[i]) * gradient[i];
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return std::sqrt(sum);
+}
+
+void Adam::step(std::span<float> parameters, std::span<const float> gradient, double norm) {
+  SF_CHECK(parameters.size() == mean_.size() && gradient.size() == mean_.size());
+  SF_CHECK(std::isfinite(norm));
+  ++steps_;
+  const auto t = static_cast<double>(steps_);
+  const double warmup = config_.warmup_steps == 0
+                            ? 1.0
+                            : std::min(1.0, t / static_cast<double>(config_.warmup_steps));
+  // p −= rate · m̂/(√v̂ + ε) with the bias corrections pulled out of the loop.
+  const double root = std::sqrt(1.0 - std::pow(config_.beta2, t));
+  const auto rate =
+      static_cast<float>(config_.dense_rate * warmup * root / (1.0 - std::pow(config_.beta1, t)));
+  const auto epsilon = static_cast<float>(config_.epsilon * root);
+  const auto clip = static_cast<float>(norm > config_.clip_norm ? config_.clip_norm / norm : 1.0);
+  const auto beta1 = static_cast<float>(config_.beta1);
+  const auto beta2 = static_cast<float>(config_.beta2);
+  const float rest1 = 1.0F - beta1;
+  const float rest2 = 1.0F - beta2;
+  float* const p = parameters.data();
+  const float* const g0 = gradient.data();
+  float* const m = mean_.data();
+  float* const v = square_.data();
+  for (const Range& range : trained_) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      const float g = g0[i] * clip;
+      m[i] = beta1 * m[i] + rest1 * g;
+      v[i] = beta2 * v[i] + rest2 * g * g;
+      p[i] -= rate * m[i] / (std::sqrt(v[i]) + epsilon);
+    }
+  }
+}
+
+void Adam::append_to(std::string& bytes) const {
+  put(bytes, steps_);
+  put_vector(bytes, mean_);
+  put_vector(bytes, square_);
+}
+
+base::Result<void> Adam::restore(std::string_view& bytes) {
+  const std::size_t size = mean_.size();
+  SF_TRY(take(bytes, steps_, "optimiser"));
+  SF_TRY(take_vector(bytes, mean_, "optimiser"));
+  SF_TRY(take_vector(bytes, square_, "optimiser"));
+  if (mean_.size() != size || square_.size() != size) {
+    return base::fail(base::ErrorCode::kCorrupt,
+                      "optimiser state has {} and {} elements, expected {}", mean_.size(),
+                      square_.size(), size);
+  }
+  return {};
+}
+
+RowAdagrad::RowAdagrad(const OptimizerConfig& config)
+    : rate_(config.row_rate),
+      epsilon_(config.row_epsilon),
+      half_life_ms_(config.row_half_life_days * static_cast<double>(base::kMsPerDay)) {}
+
+void RowAdagrad::cover(const model::EmbeddingTable& table, base::UnixMs now_ms) {
+  square_.resize(table.size(), 0.0F);
+  last_ms_.resize(table.size(), now_ms);
+}
+
+void RowAdagrad::step(model::EmbeddingTable& table, std::uint32_t index,
+                      std::span<const float> gradient, base::UnixMs now_ms) {
+  SF_CHECK(index < table.size() && gradient.size() == table.width());
+  if (index >= square_.size()) cover(table, now_ms);
+  double mean_square = 0;
+  for (const float g : gradient) mean_square += static_cast<double>(g) * g;
+  mean_square /= static_cast<double>(gradient.size());
+  const base::UnixMs elapsed = now_ms - last_ms_[index];
+  double g_sum = square_[index];
+  if (elapsed > 0 && g_sum > 0) {
+    g_sum *= std::exp2(-static_cast<double>(elapsed) / half_life_ms_);
+  }
+  g_sum += mean_square;
+  square_[index] = static_cast<float>(g_sum);
+  last_ms_[index] = std::max(last_ms_[index], now_ms);
+  const auto scale = static_cast<float>(rate_ / (std::sqrt(g_sum) + epsilon_));
+  const std::span<float> row = table.row_at(index);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] -= scale * gradient[i];
+}
+
+std::size_t RowAdagrad::expire(model::EmbeddingTable& table, base::UnixMs before_ms) {
+  std::size_t expired = 0;
+  // From the end, so that the row which takes an erased one's number was looked at already.
+  for (auto index = static_cast<std::uint32_t>(square_.size()); index-- > 0;) {
+    if (last_ms_[index] >= before_ms) continue;
+    const std::uint32_t moved = table.erase(table.key_at(index));
+    square_[index] = square_[moved];
+    last_ms_[index] = last_ms_[moved];
+    square_.pop_back();
+    last_ms_.pop_back();
+    ++expired;
+  }
+  return expired;
+}
+
+void RowAdagrad::append_to(std::string& bytes, const model::EmbeddingTable& table) const {
+  SF_CHECK(square_.size() == table.size());  // every row was made by a step
+  put(bytes, static_cast<std::uint64_t>(table.width()));
+  put(bytes, static_cast<std::uint64_t>(table.size()));
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    put(bytes, table.key_at(i));
+    put(bytes, square_[i]);
+    put(bytes, last_ms_[i]);
+    const std::span<const float> row = table.row_at(i);
+    bytes.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+  }
+}
+
+base::Result<void> RowAdagrad::restore(std::string_view& bytes, model::EmbeddingTable& table) {
+  SF_CHECK(table.size() == 0);
+  std::uint64_t width = 0;
+  std::uint64_t rows = 0;
+  SF_TRY(take(bytes, width, "table"));
+  SF_TRY(take(bytes, rows, "table"));
+  if (width != table.width()) {
+    return base::fail(base::ErrorCode::kCorrupt, "table {} has rows of {}, expected {}",
+                      table.name(), width, table.width());
+  }
+  const std::size_t row_bytes = sizeof(model::Key) + sizeof(float) + sizeof(base::UnixMs) +
+                                static_cast<std::size_t>(width) * sizeof(float);
+  if (rows > bytes.size() / row_bytes) return cut_short(table.name().c_str());
+  table.reserve(rows);
+  square_.resize(rows);
+  last_ms_.resize(rows);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    model::Key key = 0;
+    SF_TRY(take(bytes, key, "table"));
+    SF_TRY(take(bytes, square_[i], "table"));
+    SF_TRY(take(bytes, last_ms_[i], "table"));
+    if (table.find_or_create(key) != i) {
+      return base::fail(base::ErrorCode::kCorrupt, "table {} has the key {:016x} twice",
+                        table.name(), key);
+    }
+    const std::span<float> row = table.row_at(i);
+    std::memcpy(row.data(), bytes.data(), row.size_bytes());
+    bytes.remove_prefix(row.size_bytes());
+  }
+  return {};
+}
+
+}  // namespace sirenfeed::trainer
