@@ -1,5 +1,7 @@
 #include "trainer/probe.h"
 
+#include <cmath>
+
 #include "trainer/metric_window.h"
 
 namespace sirenfeed::trainer {
@@ -51,6 +53,22 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
          registry.gauge(name("progressive_normalized_entropy"),
                         "Normalized entropy of the newest scored cells.", labels),
          registry.gauge(name("progressive_auc"), "AUC of the newest scored cells.", labels)});
+  }
+}
+
+void TrainerProbe::set_model(const model::Model& model) const {
+  std::size_t count = 0;
+  for (const model::EmbeddingTable& table : model.tables) count += table.size();
+  rows.set(static_cast<double>(count));
+  if (model.layout.find("rotary.lambda") != nullptr) {
+    rotary_lambda.set(model.tensor("rotary.lambda")[0]);
+  }
+  if (model.layout.find("rotary.omega") != nullptr) {
+    double square = 0;
+    for (const float omega : model.tensor("rotary.omega")) {
+      square += static_cast<double>(omega) * omega;
+    }
+    rotary_omega_norm.set(std::sqrt(square));
   }
 }
 

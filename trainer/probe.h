@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "model/model.h"
 
 namespace sirenfeed::trainer {
 
@@ -41,6 +42,8 @@ struct TrainerProbe {
   };
   std::vector<Task> progressive;  // a task; over the newest scored cells
 
+  /// Rows, λ and |ω|; a variant without rotation leaves the latter at 0.
+  void set_model(const model::Model& model) const;
   void set_progressive(const std::vector<WindowFigures>& figures) const;
 };
 

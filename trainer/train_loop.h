@@ -77,9 +77,9 @@ class TrainLoop {
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
-  /// Idempotent.
+  /// Idempotent; nothing after stop().
   void start();
-  /// Waits for the loop to write its checkpoint. Idempotent.
+  /// Waits for the loop to publish and to write its checkpoint. Idempotent and final.
   void stop();
   /// Runs on this thread until stop(), the log's end with until_end, or a failure.
   base::Result<void> run();

@@ -1,0 +1,180 @@
+#include "trainer/checkpoint.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/hash.h"
+#include "trainer/byte_io.h"
+#include "trainer/online_trainer.h"
+
+namespace sirenfeed::trainer {
+
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+constexpr std::string_view kMagic{"SFTRAIN\0", 8};
+constexpr std::uint32_t kVersion = 1;
+
+// T_ref moves while the model learns; everything else must be what the checkpoint was made with.
+std::uint64_t configuration_hash(const OnlineTrainer& trainer) {
+  model::ModelConfig config = trainer.model().config;
+  config.time_reference_ms = 0;
+  return base::xxh3_64(model::config_to_json(config, 0) + '\n' + trainer.config().canonical());
+}
+
+base::Error storage_error(const char* what, const std::string& path) {
+  return {ErrorCode::kStorage, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
+}
+
+/// Closes on the way out; close() itself is checked where it matters.
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+base::Result<void> write_durably(const std::string& path, std::string_view bytes) {
+  File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.fd() < 0) return fail(storage_error("cannot write", path));
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.fd(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail(storage_error("cannot write", path));
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file.fd()) != 0) return fail(storage_error("cannot sync", path));
+  if (!file.close()) return fail(storage_error("cannot close", path));
+  return {};
+}
+
+base::Result<void> sync_folder_of(const std::string& path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.fd() < 0 || ::fsync(file.fd()) != 0) return fail(storage_error("cannot sync", folder));
+  return {};
+}
+
+base::Result<std::optional<std::string>> read_file(const std::string& path) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd() < 0 && errno == ENOENT) return std::nullopt;
+  if (file.fd() < 0) return fail(storage_error("cannot read", path));
+  std::string bytes;
+  char buffer[1U << 16U];
+  while (true) {
+    const ssize_t got = ::read(file.fd(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(storage_error("cannot read", path));
+    if (got == 0) return bytes;
+    bytes.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+base::Result<std::string_view> checked_body(std::string_view bytes, std::uint64_t configuration) {
+  std::uint64_t sum = 0;
+  if (bytes.size() < kMagic.size() + sizeof sum || !bytes.starts_with(kMagic)) {
+    return fail(ErrorCode::kCorrupt, "no trainer checkpoint");
+  }
+  std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
+  bytes.remove_suffix(sizeof sum);
+  if (base::xxh3_64(bytes) != sum) {
+    return fail(ErrorCode::kCorrupt, "check-sum does not match: cut short or damaged");
+  }
+  bytes.remove_prefix(kMagic.size());
+  std::uint32_t version = 0;
+  std::uint64_t stored_configuration = 0;
+  std::uint64_t length = 0;
+  SF_TRY(take(bytes, version, "header"));
+  if (version != kVersion) {
+    return fail(ErrorCode::kCorrupt, "format version {}, this trainer reads {}", version, kVersion);
+  }
+  SF_TRY(take(bytes, stored_configuration, "header"));
+  SF_TRY(take(bytes, length, "header"));
+  if (length != bytes.size()) {
+    return fail(ErrorCode::kCorrupt, "body of {} bytes, {} promised", bytes.size(), length);
+  }
+  if (stored_configuration != configuration) {
+    return fail(ErrorCode::kCorrupt,
+                "made with another model or training configuration ({:016x}, now {:016x}): restore "
+                "that configuration, or move the file away to train a new model",
+                stored_configuration, configuration);
+  }
+  return bytes;
+}
+
+base::Result<Positions> take_positions(std::string_view& body) {
+  std::uint32_t count = 0;
+  SF_TRY(take(body, count, "positions"));
+  Positions positions;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ingest::Partition partition = 0;
+    PartitionPosition position;
+    SF_TRY(take(body, partition, "positions"));
+    SF_TRY(take(body, position.next_offset, "positions"));
+    SF_TRY(take(body, position.epoch, "positions"));
+    SF_TRY(take(body, position.sequence, "positions"));
+    positions[partition] = position;
+  }
+  return positions;
+}
+
+}  // namespace
+
+base::Result<void> write_checkpoint(const std::string& file, const OnlineTrainer& trainer,
+                                    const Positions& positions) {
+  std::string body;
+  put(body, static_cast<std::uint32_t>(positions.size()));
+  for (const auto& [partition, position] : positions) {
+    put(body, partition);
+    put(body, position.next_offset);
+    put(body, position.epoch);
+    put(body, position.sequence);
+  }
+  trainer.append_to(body);
+
+  std::string bytes(kMagic);
+  put(bytes, kVersion);
+  put(bytes, configuration_hash(trainer));
+  put(bytes, static_cast<std::uint64_t>(body.size()));
+  bytes += body;
+  put(bytes, base::xxh3_64(bytes));
+
+  const std::string temporary = file + ".tmp";
+  SF_TRY(write_durably(temporary, bytes));
+  if (::rename(temporary.c_str(), file.c_str()) != 0) {
+    return fail(storage_error("cannot rename to", file));
+  }
+  return sync_folder_of(file);
+}
+
+base::Result<std::optional<Positions>> read_checkpoint(const std::string& file,
+                                                       OnlineTrainer& trainer) {
+  SF_ASSIGN(const std::optional<std::string> bytes, read_file(file));
+  if (!bytes) return std::nullopt;
+  const auto restored = [&]() -> base::Result<Positions> {
+    SF_ASSIGN(std::string_view body, checked_body(*bytes, configuration_hash(trainer)));
+    SF_ASSIGN(Positions positions, take_positions(body));
+    SF_TRY(trainer.restore(body));
+    return positions;
+  }();
+  if (!restored) return fail(restored.error().code, "{}: {}", file, restored.error().message);
+  return *restored;
+}
+
+}  // namespace sirenfeed::trainer

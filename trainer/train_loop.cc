@@ -1,0 +1,493 @@
+#include "trainer/train_loop.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <deque>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "model/model_store.h"
+#include "trainer/dead_letter_sender.h"
+#include "trainer/example_order.h"
+#include "trainer/online_trainer.h"
+
+namespace sirenfeed::trainer {
+
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using ingest::Topic;
+
+ExampleSchema schema_of(const model::ModelConfig& config) {
+  return {.context_names = config.context_names, .actions = config.actions, .tasks = config.tasks};
+}
+
+// Errors that may go away by themselves.
+bool is_passing(const base::Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kStorage ||
+         error.code == ErrorCode::kClosed || error.code == ErrorCode::kNotFound;
+}
+
+}  // namespace
+
+const char* train_state_name(TrainState state) noexcept {
+  switch (state) {
+    case TrainState::kStopped:
+      return "stopped";
+    case TrainState::kCatchingUp:
+      return "catching_up";
+    case TrainState::kLive:
+      return "live";
+    case TrainState::kDegraded:
+      return "degraded";
+    case TrainState::kFinished:
+      return "finished";
+    case TrainState::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+struct TrainLoop::Impl {
+  Impl(const TrainLoopConfig& c, const TrainLoopDeps& d, std::unique_ptr<OnlineTrainer> t)
+      : config(c),
+        deps(d),
+        trainer(std::move(t)),
+        decoder(schema_of(trainer->model().config)),
+        dead_letters(d.log) {}
+
+  /// One partition as it is read; `positions` is how far it was learned.
+  struct Cursor {
+    explicit Cursor(std::optional<PartitionPosition> last)
+        : order(last), next_offset(last ? std::optional(last->next_offset) : std::nullopt) {}
+    ExampleOrder order;
+    std::optional<ingest::Offset> next_offset;
+    std::string stopped;  // why it is not read any more
+  };
+  struct Accepted {
+    DecodedExample example;
+    ingest::Partition partition = 0;  // where it was read
+    ingest::Offset next_offset = 0;
+  };
+
+  const TrainLoopConfig config;
+  TrainLoopDeps deps;
+  std::unique_ptr<OnlineTrainer> trainer;
+  ExampleDecoder decoder;
+  DeadLetterSender dead_letters;
+  Positions positions;
+  std::map<ingest::Partition, Cursor> cursors;
+  std::set<ingest::Partition> at_end;
+  std::deque<Accepted> accepted;  // not learned yet
+  std::vector<const DecodedExample*> batch;
+  std::unique_ptr<ingest::LogReader> reader;
+
+  base::SteadyTime last_record{};
+  base::SteadyTime last_publish{};
+  base::SteadyTime last_checkpoint{};
+  std::uint64_t published_examples = 0;     // examples in the newest published model
+  std::uint64_t checkpointed_examples = 0;  // examples in the newest checkpoint
+  base::UnixMs newest_closed_ms = 0;        // of the learned examples
+  bool caught_up = false;
+
+  std::atomic<bool> stop_asked{false};
+  std::jthread thread;
+  mutable base::Mutex mutex;
+  std::condition_variable ended_changed;
+  TrainStatus status SF_GUARDED_BY(mutex);
+  std::optional<base::Result<void>> ended SF_GUARDED_BY(mutex);
+
+  base::Result<void> run_to_end();
+  base::Result<void> open_session();
+  base::Result<void> poll_once();
+  base::Result<void> take_record(ingest::LogRecord record);
+  void reject(const ingest::LogRecord& record, Cursor& cursor, const std::string& detail);
+  base::Result<void> stop_partition(ingest::Partition partition, Cursor& cursor,
+                                    std::string reason);
+  void learn(std::size_t count);
+  void after_batch();
+  bool publish_due() const;
+  bool checkpoint_due() const;
+  base::Result<void> publish();
+  base::Result<void> checkpoint();
+  base::Result<void> finish();
+  [[nodiscard]] bool everything_read() const;
+  [[nodiscard]] std::string stopped_reasons() const;
+  void set_state(TrainState state, const std::string& error);
+  void note_failure(const char* what, const base::Error& error);
+  void wait_before_retry() const;
+};
+
+void TrainLoop::Impl::set_state(TrainState state, const std::string& error) {
+  base::MutexLock lock(mutex);
+  status.state = state;
+  status.last_error = error;
+  status.caught_up = caught_up;
+  status.examples = trainer->examples();
+  status.batches = trainer->batches();
+  status.published_version = deps.store.last_version();
+  status.stopped.clear();
+  for (const auto& [partition, cursor] : cursors) {
+    if (!cursor.stopped.empty()) status.stopped.push_back({partition, cursor.stopped});
+  }
+}
+
+void TrainLoop::Impl::note_failure(const char* what, const base::Error& error) {
+  base::log_error("{}: {}", what, error.message);
+  set_state(TrainState::kDegraded, fmt::format("{}: {}", what, error.message));
+}
+
+void TrainLoop::Impl::wait_before_retry() const {
+  const auto until = std::chrono::steady_clock::now() + config.retry_interval;
+  while (!stop_asked && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::min(config.retry_interval, std::chrono::milliseconds{10}));
+  }
+}
+
+base::Result<void> TrainLoop::Impl::open_session() {
+  reader.reset();
+  at_end.clear();
+  SF_ASSIGN(const ingest::Partition partitions, deps.log.partitions(Topic::kExamples));
+  ingest::ReaderOptions options;
+  options.name = "trainer";
+  SF_ASSIGN(reader, deps.log.open_reader(std::move(options)));
+  for (ingest::Partition p = 0; p < partitions; ++p) {
+    const auto known = positions.find(p);
+    const auto [cursor, made] = cursors.try_emplace(
+        p, known == positions.end() ? std::nullopt : std::optional(known->second));
+    if (!cursor->second.stopped.empty()) continue;
+    SF_TRY(reader->assign({Topic::kExamples, p}, cursor->second.next_offset));
+  }
+  if (!positions.empty() && positions.rbegin()->first >= partitions) {
+    return fail(ErrorCode::kCorrupt,
+                "topic examples has {} partitions, the checkpoint knows partition {}", partitions,
+                positions.rbegin()->first);
+  }
+  return {};
+}
+
+void TrainLoop::Impl::reject(const ingest::LogRecord& record, Cursor& cursor,
+                             const std::string& detail) {
+  base::log_warning("examples/{} offset {}: {}: a dead letter", record.source.partition,
+                    record.offset, detail);
+  dead_letters.add(record, detail);
+  cursor.order.note_undecodable();
+  deps.probe.undecodable.add();
+}
+
+base::Result<void> TrainLoop::Impl::stop_partition(ingest::Partition partition, Cursor& cursor,
+                                                   std::string reason) {
+  base::log_error("examples/{} is not read any more: {}", partition, reason);
+  cursor.stopped = std::move(reason);
+  deps.probe.gaps.add();
+  return reader->unassign({Topic::kExamples, partition});
+}
+
+base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record) {
+  const ingest::Partition partition = record.source.partition;
+  const auto found = cursors.find(partition);
+  SF_CHECK(found != cursors.end());
+  Cursor& cursor = found->second;
+  if (!cursor.stopped.empty()) return {};
+  at_end.erase(partition);
+  if (!record.value) {
+    reject(record, cursor, "a null value is no example");
+  } else {
+    auto decoded = decoder.decode_bytes(*record.value);
+    if (decoded && decoded->partition != partition) {
+      decoded = fail(ErrorCode::kDecode, "the example says that it is of partition {}",
+                     decoded->partition);
+    }
+    if (!decoded && decoded.error().code != ErrorCode::kDecode) {
+      return fail(decoded.error().code, "examples/{} offset {}: {}", partition, record.offset,
+                  decoded.error().message);
+    }
+    if (!decoded) {
+      reject(record, cursor, decoded.error().message);
+    } else {
+      std::string reason;
+      switch (cursor.order.check(decoded->epoch, decoded->sequence, reason)) {
+        case ExampleOrder::Verdict::kAccept:
+          accepted.push_back({*std::move(decoded), partition, record.offset + 1});
+          break;
+        case ExampleOrder::Verdict::kDuplicate:
+          deps.probe.duplicates.add();
+          break;
+        case ExampleOrder::Verdict::kStop:
+          return stop_partition(partition, cursor,
+                                fmt::format("offset {}: {}", record.offset, reason));
+      }
+    }
+  }
+  cursor.next_offset = record.offset + 1;
+  return {};
+}
+
+void TrainLoop::Impl::learn(std::size_t count) {
+  batch.clear();
+  for (std::size_t i = 0; i < count; ++i) batch.push_back(&accepted[i].example);
+  const auto begin = std::chrono::steady_clock::now();
+  const StepReport report = trainer->learn(batch);
+  deps.probe.step_seconds.observe(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (report.learned) {
+    deps.probe.batches.add();
+    deps.probe.examples.add(count);
+    deps.probe.loss.set(report.loss);
+    deps.probe.gradient_norm.set(report.gradient_norm);
+  } else {
+    deps.probe.batches_skipped.add();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const DecodedExample& example = accepted[i].example;
+    if (example.labels.correction && report.learned) deps.probe.corrections.add();
+    newest_closed_ms = std::max(newest_closed_ms, example.closed_ms);
+    // A skipped batch is passed as well: it would fail again.
+    positions[accepted[i].partition] = {accepted[i].next_offset, example.epoch, example.sequence};
+  }
+  accepted.erase(accepted.begin(), accepted.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+bool TrainLoop::Impl::publish_due() const {
+  const std::uint64_t examples = trainer->examples();
+  if (examples == published_examples) return false;
+  if (config.publish_examples > 0) {
+    return examples / config.publish_examples > published_examples / config.publish_examples;
+  }
+  return deps.steady.now() - last_publish >= config.publish_interval;
+}
+
+bool TrainLoop::Impl::checkpoint_due() const {
+  const std::uint64_t examples = trainer->examples();
+  if (config.checkpoint_file.empty() || examples == checkpointed_examples) return false;
+  if (config.checkpoint_examples > 0) {
+    return examples / config.checkpoint_examples >
+           checkpointed_examples / config.checkpoint_examples;
+  }
+  return deps.steady.now() - last_checkpoint >= config.checkpoint_interval;
+}
+
+base::Result<void> TrainLoop::Impl::publish() {
+  last_publish = deps.steady.now();
+  const std::vector<WindowFigures> figures = trainer->progressive();
+  const model::Model& model = trainer->model();
+  const std::string metrics = fmt::format(
+      R"({{"examples":{},"batches":{},"batches_skipped":{},"progressive_at_close":{}}})",
+      trainer->examples(), trainer->batches(), trainer->batches_skipped(),
+      figures_json(model.config.tasks, figures));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto version = deps.store.publish(model, deps.clock.now_ms(), metrics);
+  if (!version) {
+    deps.probe.publish_errors.add();
+    return fail(version.error());
+  }
+  deps.probe.publish_seconds.observe(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  deps.probe.published.add();
+  deps.probe.set_model(model);
+  deps.probe.set_progressive(figures);
+  if (newest_closed_ms > 0) {
+    deps.probe.closed_to_published_seconds.observe(
+        static_cast<double>(deps.clock.now_ms() - newest_closed_ms) / 1000.0);
+  }
+  published_examples = trainer->examples();
+  base::MutexLock lock(mutex);
+  status.progressive = figures;
+  return {};
+}
+
+base::Result<void> TrainLoop::Impl::checkpoint() {
+  if (config.checkpoint_file.empty()) return {};
+  last_checkpoint = deps.steady.now();
+  SF_TRY(dead_letters.send());
+  const auto written = write_checkpoint(config.checkpoint_file, *trainer, positions);
+  if (!written) {
+    deps.probe.checkpoint_errors.add();
+    return written;
+  }
+  deps.probe.checkpoints.add();
+  checkpointed_examples = trainer->examples();
+  for (const auto& [partition, position] : positions) {
+    if (reader) reader->report_position({Topic::kExamples, partition}, position.next_offset);
+  }
+  return {};
+}
+
+// A failure here is visible and tried again at the next batch or interval: learning goes on.
+void TrainLoop::Impl::after_batch() {
+  if (publish_due()) {
+    if (const auto published = publish(); !published) {
+      note_failure("cannot publish", published.error());
+    }
+  }
+  if (checkpoint_due()) {
+    if (const auto written = checkpoint(); !written) {
+      note_failure("cannot write the checkpoint", written.error());
+    }
+  }
+}
+
+bool TrainLoop::Impl::everything_read() const {
+  return std::all_of(cursors.begin(), cursors.end(), [this](const auto& entry) {
+    return !entry.second.stopped.empty() || at_end.contains(entry.first);
+  });
+}
+
+base::Result<void> TrainLoop::Impl::poll_once() {
+  SF_TRY(dead_letters.send());
+  SF_ASSIGN(ingest::PollBatch polled, reader->poll(config.poll_timeout));
+  deps.probe.broker_lost.set(polled.broker_lost ? 1 : 0);
+  const std::size_t batch_examples = config.step.batch_examples;
+  if (!polled.records.empty()) last_record = deps.steady.now();
+  for (ingest::LogRecord& record : polled.records) {
+    SF_TRY(take_record(std::move(record)));
+    if (accepted.size() < batch_examples) continue;
+    learn(batch_examples);
+    after_batch();
+    if (stop_asked) return {};
+  }
+  SF_TRY(dead_letters.send());
+  for (const ingest::TopicPartition& source : polled.at_end) at_end.insert(source.partition);
+  if (config.batch_linger && !accepted.empty() &&
+      deps.steady.now() - last_record >= *config.batch_linger) {
+    learn(accepted.size());
+  }
+  after_batch();
+  if (everything_read()) caught_up = true;
+  if (polled.broker_lost) {
+    set_state(TrainState::kDegraded, "no broker answers; trying again");
+  } else {
+    set_state(everything_read() ? TrainState::kLive : TrainState::kCatchingUp, "");
+  }
+  return {};
+}
+
+std::string TrainLoop::Impl::stopped_reasons() const {
+  std::string reasons;
+  for (const auto& [partition, cursor] : cursors) {
+    if (cursor.stopped.empty()) continue;
+    reasons +=
+        fmt::format("{}examples/{}: {}", reasons.empty() ? "" : "; ", partition, cursor.stopped);
+  }
+  return reasons;
+}
+
+// Publishes and checkpoints what was learned since; the examples of an incomplete batch are read
+// again after the restart, unless the log's end was asked for.
+base::Result<void> TrainLoop::Impl::finish() {
+  if (trainer->examples() != published_examples) SF_TRY(publish());
+  SF_TRY(checkpoint());
+  return {};
+}
+
+base::Result<void> TrainLoop::Impl::run_to_end() {
+  last_record = last_publish = last_checkpoint = deps.steady.now();
+  published_examples = checkpointed_examples = trainer->examples();
+  set_state(TrainState::kCatchingUp, "");
+  // Serving has something to load from the first moment on; and a checkpoint may hold more than was
+  // published before a crash.
+  if (deps.store.last_version() == 0 || trainer->examples() > 0) {
+    if (const auto published = publish(); !published) {
+      note_failure("cannot publish", published.error());
+    }
+  }
+  while (!stop_asked) {
+    base::Result<void> done;
+    if (!reader) done = open_session();
+    if (done) done = poll_once();
+    if (!done) {
+      if (!is_passing(done.error())) return done;
+      deps.probe.log_errors.add();
+      note_failure("topic examples", done.error());
+      reader.reset();
+      wait_before_retry();
+      continue;
+    }
+    if (!stopped_reasons().empty() && everything_read() && at_end.empty()) {
+      return fail(ErrorCode::kCorrupt, "{}", stopped_reasons());
+    }
+    if (config.until_end && everything_read()) {
+      if (!accepted.empty()) learn(accepted.size());
+      SF_TRY(finish());
+      if (!stopped_reasons().empty()) return fail(ErrorCode::kCorrupt, "{}", stopped_reasons());
+      set_state(TrainState::kFinished, "");
+      return {};
+    }
+  }
+  SF_TRY(finish());
+  set_state(TrainState::kStopped, "");
+  return {};
+}
+
+base::Result<std::unique_ptr<TrainLoop>> TrainLoop::create(const TrainLoopConfig& config,
+                                                           const model::Model& start,
+                                                           const TrainLoopDeps& deps) {
+  SF_TRY(config.validate());
+  SF_ASSIGN(auto trainer, OnlineTrainer::create(start, config.step));
+  Positions positions;
+  if (!config.checkpoint_file.empty()) {
+    SF_ASSIGN(auto restored, read_checkpoint(config.checkpoint_file, *trainer));
+    if (restored) {
+      positions = *std::move(restored);
+      base::log_info("{}: {} examples learned so far", config.checkpoint_file, trainer->examples());
+    }
+  }
+  auto impl = std::make_unique<Impl>(config, deps, std::move(trainer));
+  impl->positions = std::move(positions);
+  return std::unique_ptr<TrainLoop>(new TrainLoop(std::move(impl)));
+}
+
+TrainLoop::TrainLoop(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TrainLoop::~TrainLoop() { stop(); }
+
+base::Result<void> TrainLoop::run() {
+  auto result = impl_->run_to_end();
+  impl_->reader.reset();
+  if (!result) {
+    base::log_error("the trainer has stopped: {}", result.error().message);
+    // What was learned is good; only reading on is not.
+    if (const auto saved = impl_->finish(); !saved) {
+      base::log_error("cannot save what was learned: {}", saved.error().message);
+    }
+    impl_->set_state(TrainState::kFailed, result.error().message);
+  }
+  {
+    base::MutexLock lock(impl_->mutex);
+    impl_->ended = result;
+  }
+  impl_->ended_changed.notify_all();
+  return result;
+}
+
+void TrainLoop::start() {
+  if (impl_->thread.joinable() || impl_->stop_asked) return;
+  impl_->thread = std::jthread([this] { (void)run(); });
+}
+
+void TrainLoop::stop() {
+  impl_->stop_asked = true;
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+base::Result<void> TrainLoop::wait() {
+  SF_CHECK(impl_->thread.joinable());
+  base::MutexLock lock(impl_->mutex);
+  while (!impl_->ended) lock.wait(impl_->ended_changed);
+  return *impl_->ended;
+}
+
+TrainStatus TrainLoop::status() const {
+  base::MutexLock lock(impl_->mutex);
+  return impl_->status;
+}
+
+const model::Model& TrainLoop::model() const { return impl_->trainer->model(); }
+Positions TrainLoop::positions() const { return impl_->positions; }
+
+}  // namespace sirenfeed::trainer
