@@ -102,10 +102,11 @@ class LogWriter {
 };
 
 struct ReaderOptions {
-  std::string name;                   // in logs and as client id
-  std::optional<std::string> group;   // set: member of this consumer group (on topic impressions)
-  std::optional<std::string> member;  // static membership (group.instance.id)
-  GroupListener listener;             // used with a group; the embedded log assigns all partitions
+  std::string name = {};  // in logs and as client id
+  std::optional<std::string> group =
+      {};  // set: member of this consumer group (on topic impressions)
+  std::optional<std::string> member = {};  // static membership (group.instance.id)
+  GroupListener listener = {};  // used with a group = {}; the embedded log assigns all partitions
   std::size_t poll_records_max = 1024;     // most records in one batch
   std::size_t poll_bytes_max = 4U << 20U;  // of keys and values; a larger record comes alone
 };
