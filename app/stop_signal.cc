@@ -1,0 +1,39 @@
+#include "app/stop_signal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace sirenfeed::app {
+
+std::stop_token stop_on_signals() {
+  // Blocked in every thread, taken by one that may do more than a handler could.
+  static std::stop_source source;
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  std::thread([signals] {
+    int signal_number = 0;
+    sigwait(&signals, &signal_number);
+    source.request_stop();
+    sigwait(&signals, &signal_number);
+    _exit(128 + signal_number);
+  }).detach();
+  return source.get_token();
+}
+
+void wait_for_stop(const std::stop_token& token) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait(lock, token, [] { return false; });
+}
+
+}  // namespace sirenfeed::app

@@ -1,0 +1,13 @@
+#pragma once
+#include <stop_token>
+
+namespace sirenfeed::app {
+
+/// SIGINT and SIGTERM ask the process to stop: the first sets the token, a second one ends the
+/// process at once. Call once, in main's thread, before other threads start.
+std::stop_token stop_on_signals();
+
+/// Waits until a signal came (or `token` was stopped otherwise).
+void wait_for_stop(const std::stop_token& token);
+
+}  // namespace sirenfeed::app

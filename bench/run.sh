@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs every benchmark of a Release build and prints machine and commit first.
+#   bench/run.sh [BUILD_DIR] [FILTER]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+filter=${2:-}
+grep -q 'CMAKE_BUILD_TYPE:STRING=Release' "$build/CMakeCache.txt" || { echo "bench: $build is no Release build" >&2; exit 1; }
+echo "commit  $(git rev-parse --short HEAD)$(git diff --quiet || echo ' (changed)')"
+echo "machine $(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/{printf "%.0f GiB", $2/1048576}' /proc/meminfo)"
+echo "built   Release, $("$build/sirenfeed" --version)"
+for bench in "$build"/bench/*_bench; do
+  [[ -x $bench && $bench == *"$filter"* ]] || continue
+  echo; echo "== $(basename "$bench")"
+  "$bench"
+done
+for script in bench/*_bench.sh; do
+  [[ -e $script && $script == *"$filter"* ]] || continue
+  echo; echo "== $(basename "$script" .sh)"
+  SIRENFEED="$PWD/$build/sirenfeed" bash "$script"
+done

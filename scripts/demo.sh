@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The whole pipeline in one process: embedded log, features, trainer, serving and simulated users.
+#   scripts/demo.sh [SIRENFEED_BINARY]      Ctrl-C ends it; its data folder is removed then
+# Settings (environment): HTTP (127.0.0.1:8080), SPEED (event seconds a second, 7200).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=${1:-build/release/sirenfeed}
+http=${HTTP:-127.0.0.1:8080}
+data=$(mktemp -d "${TMPDIR:-/tmp}/sirenfeed-demo.XXXXXX")
+trap 'rm -rf "$data"' EXIT
+"$binary" up --data "$data" --http "$http" --simulate --simulate.speed "${SPEED:-7200}"
