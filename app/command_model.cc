@@ -19,7 +19,8 @@ struct ModelOptions {
 };
 
 std::string utc(std::int64_t unix_ms) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
 base::Result<void> list_versions(const model::ModelStoreReader& store, bool json_output) {

@@ -31,11 +31,12 @@ json::object to_json(const SimulatorReport& report) {
 
 void print_hour(const SimulatorReport& hour, const SimulatorReport& total) {
   const auto shown = static_cast<double>(std::max<std::uint64_t>(hour.shown, 1));
-  fmt::print("{:%a %H:%M}  visits {:>5}  click rate {:.3f}  best possible {:.3f}  random {:.3f}  "
-             "regret {:.3f}  (all: {:.0f} % of the way from random to best)\n",
-             fmt::gmtime(static_cast<std::time_t>(hour.time_ms / 1000)), hour.visits,
-             static_cast<double>(hour.clicks) / shown, hour.best_sum / shown,
-             hour.random_sum / shown, hour.regret_per_item(), 100 * total.share_of_optimum());
+  fmt::print(
+      "{:%a %H:%M}  visits {:>5}  click rate {:.3f}  best possible {:.3f}  random {:.3f}  "
+      "regret {:.3f}  (all: {:.0f} % of the way from random to best)\n",
+      fmt::gmtime(static_cast<std::time_t>(hour.time_ms / 1000)), hour.visits,
+      static_cast<double>(hour.clicks) / shown, hour.best_sum / shown, hour.random_sum / shown,
+      hour.regret_per_item(), 100 * total.share_of_optimum());
   std::fflush(stdout);
 }
 
@@ -52,10 +53,11 @@ base::Result<void> run_simulate(const SimulateOptions& options, const Settings& 
   if (options.json_output) {
     fmt::print("{}\n", json::serialize(to_json(total)));
   } else {
-    fmt::print("{} visits, {} items shown, {} clicks; regret {:.4f} clicks an item; {:.1f} % of the "
-               "way from random to the Bayes ranker\n",
-               total.visits, total.shown, total.clicks, total.regret_per_item(),
-               100 * total.share_of_optimum());
+    fmt::print(
+        "{} visits, {} items shown, {} clicks; regret {:.4f} clicks an item; {:.1f} % of the "
+        "way from random to the Bayes ranker\n",
+        total.visits, total.shown, total.clicks, total.regret_per_item(),
+        100 * total.share_of_optimum());
   }
   return {};
 }

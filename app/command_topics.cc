@@ -35,10 +35,10 @@ base::Result<void> print_topics(const base::Result<std::vector<ingest::TopicDesc
 
 void add_topics_command(CommandLine& line) {
   auto json_output = std::make_shared<bool>(false);
-  CLI::App& command = add_command(
-      line, "topics", "Make or describe the Kafka topics",
-      "  sirenfeed topics create --brokers 127.0.0.1:9092 --partitions 8\n"
-      "  sirenfeed topics describe --brokers kafka:9092 --json");
+  CLI::App& command =
+      add_command(line, "topics", "Make or describe the Kafka topics",
+                  "  sirenfeed topics create --brokers 127.0.0.1:9092 --partitions 8\n"
+                  "  sirenfeed topics describe --brokers kafka:9092 --json");
   command.require_subcommand(1);
   CLI::App* create =
       command.add_subcommand("create", "Make those that do not exist; others stay as they are");

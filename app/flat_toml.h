@@ -1,5 +1,6 @@
 #pragma once
-// TOML for the command line: `[features]` + `join_window_ms = 1` is the option --features.join_window_ms.
+// TOML for the command line: `join_window_ms = 1` under `[features]` is the option
+// --features.join_window_ms.
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>

@@ -1,0 +1,128 @@
+#include "app/settings.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "features/context_features.h"
+
+namespace sirenfeed::app {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+/// "host:port" or "[v6]:port".
+base::Result<void> split_address(const std::string& address, serving::HttpConfig& http) {
+  const std::size_t colon = address.rfind(':');
+  unsigned port = 0;
+  const char* end = address.data() + address.size();
+  if (colon == std::string::npos || colon == 0 ||
+      std::from_chars(address.data() + colon + 1, end, port).ptr != end ||
+      colon + 1 == address.size() || port > 65535) {
+    return fail(ErrorCode::kInvalidArgument, "--http: expected ADDRESS:PORT, got '{}'", address);
+  }
+  http.address = address.substr(0, colon);
+  http.port = static_cast<std::uint16_t>(port);
+  return {};
+}
+
+std::optional<std::chrono::milliseconds> optional_ms(std::int64_t value) {
+  if (value < 0) return std::nullopt;
+  return std::chrono::milliseconds(value);
+}
+
+base::Result<std::pair<std::string, std::string>> split_pair(const std::string& option,
+                                                             const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return fail(ErrorCode::kInvalidArgument, "{}: expected NAME=VALUE, got '{}'", option, text);
+  }
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+base::Result<void> resolve_task_weights(const std::vector<std::string>& texts, Settings& settings) {
+  if (texts.empty()) return {};
+  settings.serving.feed.scorer.task_weights.clear();
+  for (const std::string& text : texts) {
+    SF_ASSIGN(const auto pair, split_pair("--serving.task_weight", text));
+    double weight = 0;
+    const char* end = pair.second.data() + pair.second.size();
+    if (std::from_chars(pair.second.data(), end, weight).ptr != end || pair.second.empty()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "--serving.task_weight {}: expected a number, got '{}'", pair.first, pair.second);
+    }
+    settings.serving.feed.scorer.task_weights.push_back({pair.first, weight});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Settings::models_dir() const { return models.empty() ? data_dir + "/models" : models; }
+
+base::Result<void> Settings::kafka_required() const {
+  if (!brokers.empty()) return {};
+  return fail(
+      ErrorCode::kInvalidArgument,
+      "--brokers HOST:PORT is needed (or SIRENFEED_BROKERS, or `brokers` in the TOML file)");
+}
+
+ingest::TopicsConfig Settings::topics_config() const {
+  ingest::TopicsConfig config = topics;
+  config.partitions = partitions;
+  return config;
+}
+
+base::Result<void> Settings::resolve() {
+  if (clock != "wall" && clock != "event") {
+    return fail(ErrorCode::kInvalidArgument, "--clock: expected wall or event, got '{}'", clock);
+  }
+  SF_TRY(split_address(http, serving.http));
+  if (fsync != "always" && fsync != "interval" && fsync != "never") {
+    return fail(ErrorCode::kInvalidArgument,
+                "--log.fsync: expected always, interval or never, got '{}'", fsync);
+  }
+  embedded.fsync = fsync == "always"     ? ingest::FsyncPolicy::kAlways
+                   : fsync == "interval" ? ingest::FsyncPolicy::kInterval
+                                         : ingest::FsyncPolicy::kNever;
+  embedded.dir = log_dir();
+  embedded.partitions = partitions;
+  kafka.brokers = brokers;
+  for (const std::string& property : kafka_properties) {
+    SF_ASSIGN(const auto pair, split_pair("--kafka.property", property));
+    kafka.properties[pair.first] = pair.second;
+  }
+  ingest.parser.check_future = clock_kind() == ClockKind::kWall;
+  ingest.idle_flush_after = optional_ms(idle_flush_after_ms);
+  trainer.batch_linger = optional_ms(batch_linger_ms);
+  trainer.checkpoint_file = trainer_dir() + "/checkpoint";
+  features.store.dir = state_dir();
+
+  SF_ASSIGN(model.variant, model::parse_variant(variant));
+  model.seed = seed;
+  model.actions = features.example.actions;
+  model.tasks = features::task_names(features.example);
+  model.context_names = features::context_feature_names(features.context);
+  model.context_surfaces = features.context.surfaces;
+  model.history_max = static_cast<int>(features.example.history_max);
+  model.attention_scale = 1.0 / std::sqrt(static_cast<double>(model.head_width()));
+  trainer.step.loss.task_weights.clear();
+  for (const features::TaskConfig& task : features.example.tasks) {
+    trainer.step.loss.task_weights.push_back(task.weight);
+  }
+  SF_TRY(resolve_task_weights(task_weights, *this));
+
+  if (!brokers.empty()) SF_TRY(kafka.validate());
+  SF_TRY(ingest.validate());
+  SF_TRY(features.validate());
+  SF_TRY(relay.validate());
+  SF_TRY(model.validate());
+  SF_TRY(trainer.validate());
+  SF_TRY(trainer.step.loss.validate(model.tasks.size()));
+  SF_TRY(serving.validate());
+  SF_TRY(world.validate());
+  return simulator.validate();
+}
+
+}  // namespace sirenfeed::app

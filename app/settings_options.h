@@ -1,0 +1,13 @@
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "app/settings.h"
+
+namespace sirenfeed::app {
+
+/// Declares every setting as an option of the root, `--section.name` where a folder owns it. Each
+/// is also a key of the TOML file (`[section]` `name`) and an environment variable
+/// SIRENFEED_SECTION_NAME.
+void add_settings(CLI::App& root, Settings& settings);
+
+}  // namespace sirenfeed::app
