@@ -46,6 +46,7 @@ void add_commands(CommandLine& line) {
 
 base::Result<void> run_action(CommandLine& line) {
   SF_TRY(configure_logging(line.settings));
+  if (line.prepare) SF_TRY(line.prepare());
   SF_TRY(line.settings.resolve());
   return line.action();
 }
@@ -68,7 +69,7 @@ int run(int argc, char** argv) {
   cli.set_version_flag("--version", std::string("sirenfeed ") + base::kVersion + " (" +
                                         base::kCommit + ", " + base::kBuildType + ")");
   Settings settings;
-  CommandLine line{cli, settings, {}};
+  CommandLine line{cli, settings, {}, {}};
   cli.config_formatter(std::make_shared<FlatToml>());
   cli.set_config("--config", "", "TOML file with the settings below")->envname("SIRENFEED_CONFIG");
   cli.require_subcommand(1);

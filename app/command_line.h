@@ -13,6 +13,8 @@ namespace sirenfeed::app {
 struct CommandLine {
   CLI::App& root;
   Settings& settings;
+  /// What the chosen subcommand changes in the settings before they are resolved; may be empty.
+  std::function<base::Result<void>()> prepare;
   /// Set by the subcommand that was chosen. kInvalidArgument ends with exit code 2, others with 1.
   std::function<base::Result<void>()> action;
 };

@@ -50,6 +50,7 @@ struct Settings {
   trainer::TrainLoopConfig trainer;
   serving::ServingConfig serving;
   serving::RequestLogConfig requests;
+  std::uint64_t ready_lag_events_max = 100'000;  // further behind: /readyz says no
   WorldConfig world;
   SimulatorConfig simulator;
 

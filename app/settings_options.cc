@@ -203,6 +203,7 @@ void add_serving(CLI::App& root, Settings& s) {
   section.add("events_per_request_max", c.api.events_per_request_max, "Events of one POST");
   section.add("events_in_flight_max", c.api.events_in_flight_max, "Not yet durable; more get 429");
   section.add("lag_events_max", c.api.lag_events_max, "Behind the log's head; more get 429");
+  section.add("ready_lag_events_max", s.ready_lag_events_max, "Further behind: /readyz says no");
   section.add("request_log_entries_max", s.requests.queue_entries_max,
               "Served requests waiting to be logged");
 }

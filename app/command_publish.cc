@@ -1,0 +1,108 @@
+#include <boost/json.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "app/command_line.h"
+#include "app/open_log.h"
+#include "app/progress_line.h"
+#include "app/stop_signal.h"
+#include "ingest/publisher.h"
+#include "ingest/replay_reader.h"
+
+namespace sirenfeed::app {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+struct PublishOptions {
+  std::string file;
+  std::string format = "events";
+  std::string speed = "max";
+  std::string resume_file;
+  bool json_output = false;
+};
+
+base::Result<std::optional<double>> parse_speed(const std::string& text) {
+  if (text == "max") return std::optional<double>();
+  double speed = 0;
+  if (std::sscanf(text.c_str(), "%lf", &speed) != 1 || !(speed > 0)) {
+    return fail(ErrorCode::kInvalidArgument, "--speed: expected max or a number above 0, got '{}'",
+                text);
+  }
+  return std::optional<double>(speed);
+}
+
+base::Result<void> run_publish(const PublishOptions& options, const Settings& settings) {
+  const auto format = ingest::replay_format_from_name(options.format);
+  if (!format) {
+    return fail(ErrorCode::kInvalidArgument, "--format: expected events or kuairand, got '{}'",
+                options.format);
+  }
+  const std::stop_token stop = stop_on_signals();
+  ingest::PublisherConfig config;
+  SF_ASSIGN(config.speed, parse_speed(options.speed));
+  ingest::ReplayOptions replay_options;
+  replay_options.parser = settings.ingest.parser;
+  SF_ASSIGN(const auto replay, ingest::open_replay(options.file, *format, replay_options));
+  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(config.partitions, log->partitions(ingest::Topic::kImpressions));
+  SF_ASSIGN(config.item_partitions, log->partitions(ingest::Topic::kItems));
+  config.message_bytes_max = settings.ingest.parser.message_bytes_max;
+  if (!options.resume_file.empty()) {
+    if (options.file == "-") {
+      return fail(ErrorCode::kInvalidArgument, "--resume: standard input cannot be resumed");
+    }
+    SF_ASSIGN(const std::string fingerprint, ingest::file_fingerprint(options.file));
+    config.resume_file = options.resume_file;
+    config.identity =
+        fingerprint + " to " + (settings.brokers.empty() ? settings.log_dir() : settings.brokers);
+  }
+  SF_ASSIGN(const auto writer, log->open_writer("sirenfeed-publish"));
+  ProgressLine progress("publishing " + options.file);
+  SF_ASSIGN(const ingest::PublishProgress done,
+            ingest::publish(
+                *replay, *writer, config,
+                [&](const ingest::PublishProgress& now) {
+                  const double share = now.bytes_total == 0
+                                           ? 0
+                                           : static_cast<double>(now.bytes_read) /
+                                                 static_cast<double>(now.bytes_total);
+                  progress.update(share, now.acknowledged, "events");
+                },
+                stop));
+  progress.finish();
+  if (options.json_output) {
+    fmt::print("{}\n", boost::json::serialize(boost::json::object{
+                           {"records", done.records}, {"acknowledged", done.acknowledged}}));
+  } else {
+    fmt::print("published {} events\n", done.acknowledged);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_publish_command(CommandLine& line) {
+  auto options = std::make_shared<PublishOptions>();
+  CLI::App& command = add_command(
+      line, "publish", "Publish a recorded input to the log",
+      "  sirenfeed publish impressions.csv.gz --format kuairand --brokers 127.0.0.1:9092\n"
+      "  sirenfeed publish events.ndjson.gz --speed 60 --resume publish.json --brokers kafka:9092\n"
+      "  sirenfeed publish - --data data < events.ndjson      (embedded log, not while `up` runs)");
+  command.add_option("file", options->file, "The input, may be gzipped; - is standard input")
+      ->required();
+  command.add_option("--format", options->format, "events or kuairand")->capture_default_str();
+  command
+      .add_option("--speed", options->speed,
+                  "max, or how many times as fast as real time event time passes")
+      ->capture_default_str();
+  command.add_option("--resume", options->resume_file,
+                     "Keep the position here; an interrupted publish goes on from it");
+  command.add_flag("--json", options->json_output, "The result as one JSON object");
+  command.callback([&line, options] {
+    line.action = [&line, options] { return run_publish(*options, line.settings); };
+  });
+}
+
+}  // namespace sirenfeed::app

@@ -1,0 +1,184 @@
+#include "app/evaluation.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+
+#include "example.pb.h"
+#include "features/example_json.h"
+#include "features/feature_state.h"
+#include "ingest/ingest_loop.h"
+#include "ingest/replay_log_reader.h"
+
+namespace sirenfeed::app {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+/// A folder that goes with the object.
+class TemporaryFolder {
+ public:
+  static base::Result<TemporaryFolder> make() {
+    std::error_code error;
+    std::string pattern = std::filesystem::temp_directory_path(error) / "sirenfeed-XXXXXX";
+    if (error || mkdtemp(pattern.data()) == nullptr) {
+      return fail(ErrorCode::kStorage, "{}: no temporary folder can be made (TMPDIR chooses where)",
+                  pattern);
+    }
+    return TemporaryFolder(pattern);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+/// Hands every example to the engine and keeps the newest for the dump.
+class Feeder final : public features::ExampleObserver {
+ public:
+  Feeder(trainer::Prequential& engine, std::size_t keep,
+         std::function<void(std::uint64_t)> on_progress)
+      : engine_(engine), keep_(keep), on_progress_(std::move(on_progress)) {}
+
+  void on_exposure(const features::Example& example) override {
+    note(engine_.on_exposure(example));
+    if (keep_ > 0) {
+      newest_.push_back(example);
+      if (newest_.size() > keep_) newest_.pop_front();
+    }
+    ++exposures_;
+    if (exposures_ % kProgressEvery == 0) on_progress_(exposures_);
+  }
+  void on_closed(const features::Example& example) override { note(engine_.on_closed(example)); }
+
+  [[nodiscard]] const base::Result<void>& status() const { return status_; }
+  [[nodiscard]] const std::deque<features::Example>& newest() const { return newest_; }
+
+ private:
+  static constexpr std::uint64_t kProgressEvery = 1000;
+  void note(base::Result<void> result) {
+    if (status_ && !result) status_ = std::move(result);
+  }
+
+  trainer::Prequential& engine_;
+  const std::size_t keep_;
+  const std::function<void(std::uint64_t)> on_progress_;
+  std::uint64_t exposures_ = 0;
+  std::deque<features::Example> newest_;
+  base::Result<void> status_;
+};
+
+struct Starts {
+  std::vector<model::Model> models;
+  std::vector<trainer::PrequentialRun> runs;
+  std::vector<EvaluatedModel> named;
+};
+
+base::Result<Starts> make_starts(const EvaluationOptions& options, const Settings& settings) {
+  Starts starts;
+  for (const std::string& variant : options.variants) {
+    for (std::uint32_t i = 0; i < options.seeds; ++i) {
+      model::ModelConfig config = settings.model;
+      SF_ASSIGN(config.variant, model::parse_variant(variant));
+      config.seed = settings.seed + i;
+      SF_ASSIGN(model::Model start, model::make_model(config));
+      starts.models.push_back(std::move(start));
+      starts.named.push_back({variant, config.seed, {}, {}});
+    }
+  }
+  for (std::size_t i = 0; i < starts.models.size(); ++i) {
+    starts.runs.push_back({starts.named[i].variant + "." + std::to_string(starts.named[i].seed),
+                           &starts.models[i], settings.trainer.step});
+  }
+  return starts;
+}
+
+features::FeaturesConfig evaluation_features(const Settings& settings, const std::string& dir) {
+  features::FeaturesConfig config = settings.features;
+  config.partitions = 1;
+  config.outbox = false;
+  config.index.enabled = false;
+  config.store.dir = dir;
+  config.store.wal = false;
+  return config;
+}
+
+/// Drives the file through ingest and features into the engine.
+base::Result<void> pass(const EvaluationOptions& options, const Settings& settings,
+                        trainer::Prequential& engine,
+                        const std::function<void(double, std::uint64_t)>& on_progress,
+                        Evaluation& evaluation) {
+  ingest::ReplayOptions replay_options;
+  replay_options.parser = settings.ingest.parser;
+  SF_ASSIGN(auto replay, ingest::open_replay(options.file, options.format, replay_options));
+  ingest::ReplayLog log(std::move(replay));
+  Feeder feeder(engine, options.dump_examples, [&](std::uint64_t exposures) {
+    const auto total = static_cast<double>(log.replay().bytes_total());
+    if (on_progress) {
+      on_progress(total > 0 ? static_cast<double>(log.replay().bytes_read()) / total : 0,
+                  exposures);
+    }
+  });
+
+  SF_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
+  base::MetricsRegistry registry;
+  features::FeaturesProbe features_probe(registry);
+  const ingest::IngestProbe ingest_probe(registry);
+  base::EventClock event_clock;
+  const base::SteadyClock steady_clock;
+  features::StateWiring wiring;
+  wiring.event_clock = &event_clock;
+  wiring.clock = &event_clock;
+  wiring.observer = &feeder;
+  SF_ASSIGN(const auto state,
+            features::FeatureState::open(evaluation_features(settings, folder.path()),
+                                         features_probe, wiring));
+  ingest::IngestConfig config = settings.ingest;
+  config.group.reset();
+  config.member.reset();
+  config.parser.check_future = false;
+  config.idle_flush_after.reset();
+  ingest::IngestLoop loop(config, {log, *state, event_clock, steady_clock, ingest_probe});
+  SF_TRY(loop.run_until_end());
+  SF_TRY(feeder.status());
+  evaluation.records_rejected = features_probe.rejected_total();
+  for (const features::Example& example : feeder.newest()) {
+    SF_ASSIGN(std::string line, features::example_to_json(example, state->reader(),
+                                                          settings.features.example.actions));
+    evaluation.example_lines.push_back(std::move(line));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<Evaluation> evaluate(const EvaluationOptions& options, const Settings& settings,
+                                  const std::function<void(double, std::uint64_t)>& on_progress) {
+  const auto began = std::chrono::steady_clock::now();
+  SF_ASSIGN(Starts starts, make_starts(options, settings));
+  const trainer::ExampleSchema schema{settings.model.context_names, settings.model.actions,
+                                      settings.model.tasks};
+  SF_ASSIGN(const auto engine, trainer::Prequential::create(schema, starts.runs, {}));
+  Evaluation evaluation;
+  SF_TRY(pass(options, settings, *engine, on_progress, evaluation));
+  SF_ASSIGN(std::vector<trainer::PrequentialResult> results, engine->finish());
+  evaluation.models = std::move(starts.named);
+  for (std::size_t i = 0; i < evaluation.models.size(); ++i) {
+    evaluation.models[i].result = std::move(results[i]);
+    evaluation.models[i].model = engine->model(i);
+  }
+  evaluation.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return evaluation;
+}
+
+}  // namespace sirenfeed::app

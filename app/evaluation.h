@@ -1,0 +1,46 @@
+#pragma once
+// One causal pass over a recorded input: file → ingest → features → prequential engine, without a
+// broker and through the same classes as live traffic.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/settings.h"
+#include "base/result.h"
+#include "ingest/replay_reader.h"
+#include "model/model.h"
+#include "trainer/prequential.h"
+
+namespace sirenfeed::app {
+
+struct EvaluationOptions {
+  std::string file;
+  ingest::ReplayFormat format = ingest::ReplayFormat::kEvents;
+  std::vector<std::string> variants = {"siren"};
+  std::uint32_t seeds = 1;        // seed, seed + 1, …: of the model's start
+  std::size_t dump_examples = 0;  // of the newest scored examples, as JSON lines
+};
+
+struct EvaluatedModel {
+  std::string variant;
+  std::uint64_t seed = 0;
+  trainer::PrequentialResult result;
+  model::Model model;  // after the last example
+};
+
+struct Evaluation {
+  std::vector<EvaluatedModel> models;
+  std::vector<std::string> example_lines;  // oldest first
+  std::uint64_t records_rejected = 0;
+  double seconds = 0;  // wall time of the pass
+};
+
+/// `on_progress` is told the share of the file that was read and the exposures so far. The state
+/// lies in a temporary folder that is gone afterwards.
+[[nodiscard]] base::Result<Evaluation> evaluate(
+    const EvaluationOptions& options, const Settings& settings,
+    const std::function<void(double share, std::uint64_t exposures)>& on_progress);
+
+}  // namespace sirenfeed::app

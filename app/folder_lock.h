@@ -1,0 +1,23 @@
+#pragma once
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace sirenfeed::app {
+
+/// Keeps a second process out of a folder (flock on DIR/LOCK); makes the folder when missing.
+class FolderLock {
+ public:
+  /// kLocked names the folder; kStorage what the disk refused.
+  static base::Result<FolderLock> take(const std::string& dir);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+}  // namespace sirenfeed::app
