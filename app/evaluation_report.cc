@@ -4,6 +4,7 @@
 #include <fmt/os.h>
 
 #include <boost/json.hpp>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <unordered_map>
@@ -25,7 +26,10 @@ std::string utc(base::UnixMs unix_ms) {
 }
 
 base::Result<base::UnixMs> parse_time(const std::string& text) {
-  const auto time = ingest::parse_event_time(text);
+  base::UnixMs unix_ms = 0;
+  const char* end = text.data() + text.size();
+  if (!text.empty() && std::from_chars(text.data(), end, unix_ms).ptr == end) return unix_ms;
+  const auto time = ingest::parse_iso8601(text);
   if (!time) {
     return fail(ErrorCode::kInvalidArgument,
                 "--window: expected Unix milliseconds or 2022-04-30T16:00Z, got '{}'", text);

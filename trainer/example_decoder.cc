@@ -20,7 +20,7 @@ std::uint32_t append_tags(const google::protobuf::RepeatedField<std::uint64_t>& 
   return static_cast<std::uint32_t>(tags.size());
 }
 
-base::Result<void> decode_history(const features::History& history, model::Slate& slate) {
+base::Result<void> decode_history(const features::HistoryColumns& history, model::Slate& slate) {
   const int n = history.item_size();
   if (history.author_size() != n || history.time_delta_ms_size() != n ||
       history.action_bits_size() != n || history.tag_count_size() != n) {
