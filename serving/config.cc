@@ -83,6 +83,10 @@ base::Result<void> SelectorConfig::validate() const {
     return fail(ErrorCode::kInvalidArgument, "feed.selector.exploration_share: {} is not in [0, 1)",
                 exploration_share);
   }
+  if (!(per_topic_share > 0 && per_topic_share <= 1)) {
+    return fail(ErrorCode::kInvalidArgument, "feed.selector.per_topic_share: {} is not in (0, 1]",
+                per_topic_share);
+  }
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "ingest/event_parser.h"
 
 namespace sirenfeed::serving {
 
@@ -58,13 +59,13 @@ struct TaskWeight {
 struct ScorerConfig {
   // utility = sum of weight × probability over the tasks that the model has
   std::vector<TaskWeight> task_weights = {{"click", 1.0}, {"long_view", 0.5}, {"like", 0.2}};
-  std::size_t block_items = 128;  // candidates scored in one forward pass
+  std::size_t block_items = 512;  // candidates scored in one forward pass
   [[nodiscard]] base::Result<void> validate() const;
 };
 
 struct SelectorConfig {
   std::size_t per_author_max = 3;   // in one feed; 0: no cap
-  std::size_t per_topic_max = 8;    // by the item's first tag; 0: no cap
+  double per_topic_share = 0.5;     // of a feed's slots, by the item's first tag; 1: no cap
   double exploration_share = 0.05;  // chance that a slot is filled by exploration
   std::uint64_t seed = 1;           // of the exploration's random numbers
   [[nodiscard]] base::Result<void> validate() const;
@@ -89,13 +90,13 @@ struct FeedConfig {
 struct ModelSlotConfig {
   std::chrono::milliseconds poll_interval{200};  // a new version is served within 1 s
   double canary_logit_abs_max = 30;              // beyond it a model is refused
-  std::size_t canary_requests = 8;               // recent requests that a new model must score
   std::size_t history_versions_max = 2000;       // points of the metric time series
   [[nodiscard]] base::Result<void> validate() const;
 };
 
 /// The handlers (api.h).
 struct ApiConfig {
+  ingest::ParserConfig parser;  // of POST /v1/events and PUT item: the same as the ingest's
   std::size_t events_per_request_max = 10'000;
   std::size_t events_in_flight_max = 50'000;        // not yet durable; more get 429
   std::chrono::milliseconds events_wait_max{5000};  // for durability

@@ -58,7 +58,7 @@ struct SourceReport {
   std::int64_t took_us = 0;
 };
 
-/// With debug: every candidate ends in exactly one bucket, so given (distinct) = the sum of these.
+/// A candidate that is not in the answer. Every candidate ends in exactly one bucket.
 struct RemovedItem {
   std::string item_id;
   std::string reason;  // the filter's or the selector's
@@ -67,9 +67,7 @@ struct RemovedItem {
 struct DebugReport {
   std::vector<SourceReport> sources;
   std::vector<std::pair<std::string, std::int64_t>> stages_us;
-  std::size_t candidates = 0;  // distinct
-  std::vector<std::string> kept;
-  std::vector<RemovedItem> removed;
+  std::size_t candidates = 0;  // distinct: the items shown and the removed ones
 };
 
 struct FeedAnswer {
@@ -81,6 +79,7 @@ struct FeedAnswer {
   std::int64_t took_us = 0;
   std::size_t history_items = 0;
   std::vector<FeedItem> items;
+  std::vector<RemovedItem> removed;  // feed(): with debug; rank(): always
   std::optional<DebugReport> debug;
 };
 
@@ -90,7 +89,7 @@ class FeedService {
   struct Parts {
     const base::Clock& clock;  // wall or event
     const features::FeatureReader& features;
-    ModelSlot& models;
+    ModelSlot& models;               // before its first model answers are cold and marked degraded
     RequestLog* requests = nullptr;  // may be null: nothing is written
     ServingProbe& probe;
   };

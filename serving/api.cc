@@ -1,0 +1,89 @@
+#include "serving/api.h"
+
+#include "ingest/event_json.h"
+#include "serving/api_parts.h"
+
+namespace sirenfeed::serving {
+
+namespace json = boost::json;
+
+struct Api::Impl {
+  std::shared_ptr<ApiShared> shared;
+};
+
+Api::Api(const ApiConfig& config, ApiParts parts)
+    : impl_(std::make_unique<Impl>(Impl{std::make_shared<ApiShared>(config, std::move(parts))})) {}
+
+Api::~Api() { stop(); }
+
+void Api::stop() { impl_->shared->waiter.stop(); }
+
+Router Api::router() {
+  std::vector<Route> routes;
+  add_health_routes(impl_->shared, routes);
+  add_metric_routes(impl_->shared, routes);
+  add_model_routes(impl_->shared, routes);
+  add_feed_routes(impl_->shared, routes);
+  add_event_routes(impl_->shared, routes);
+  add_user_routes(impl_->shared, routes);
+  add_item_routes(impl_->shared, routes);
+  add_page_routes(impl_->shared, routes);
+  return Router(std::move(routes));
+}
+
+base::UnixMs ApiShared::now_ms() const {
+  const base::UnixMs now = parts.clock != nullptr ? parts.clock->now_ms() : 0;
+  return now >= config.parser.timestamp_min_ms ? now : base::WallClock().now_ms();
+}
+
+HttpResponse json_answer(const json::value& body, int status) {
+  return {.status = status,
+          .content_type = "application/json",
+          .body = json::serialize(body),
+          .headers = {}};
+}
+
+namespace {
+
+/// Where copies remain after an erasure or takedown, as the receipt and the answer say.
+json::array copies_left() {
+  return {"the topics of the log, until their retention ends", "dead letters, until they expire",
+          "backups made before, until they are deleted"};
+}
+
+json::object receipt(std::string_view status, const ingest::TopicPartition& target,
+                     ingest::Offset offset) {
+  return {{"status", status},
+          {"receipt",
+           {{"topic", ingest::topic_name(target.topic)},
+            {"partition", target.partition},
+            {"offset", offset}}}};
+}
+
+}  // namespace
+
+void append_and_answer(const std::shared_ptr<ApiShared>& shared,
+                       const std::shared_ptr<Exchange>& exchange, const ingest::EventBody& event,
+                       std::string_view done) {
+  const ingest::Topic topic = ingest::event_topic(event);
+  const std::string& key = ingest::event_key(event);
+  const ingest::TopicPartition target{
+      topic,
+      topic == ingest::Topic::kItems ? 0 : ingest::partition_of(key, shared->parts.partitions)};
+  exchange->respond_later(shared->config.events_wait_max + shared->config.apply_wait_max, [] {
+    return problem(503, "", "the log did not confirm in time; the order may still take effect");
+  });
+  const auto appended = shared->parts.events->append(
+      target, key, ingest::event_json(event), shared->now_ms(),
+      [shared, exchange, target, done = std::string(done)](base::Result<ingest::Offset> offset) {
+        if (!offset) return exchange->respond(problem(offset.error()));
+        shared->waiter.wait(target, *offset, [exchange, target, done, at = *offset](bool applied) {
+          json::object body = receipt(applied ? done : "accepted", target, at);
+          if (done != "stored") body["copies_left"] = copies_left();
+          exchange->respond(json_answer(body, applied ? 200 : 202));
+        });
+      });
+  if (!appended) exchange->respond(problem(appended.error()));
+}
+
+}  // namespace sirenfeed::serving
