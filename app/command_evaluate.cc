@@ -133,6 +133,8 @@ void add_evaluate_command(CommandLine& line) {
   command.add_option("--dump-examples", options->dump_examples,
                      "The newest scored examples as `score` reads them, JSON lines");
   command.add_option("--limit", options->dump_limit, "How many of them")->capture_default_str();
+  command.add_option("--save-examples", options->run.examples_file,
+                     "Every closed example as in topic examples (u32 length, protobuf)");
   command.add_option("--save-model", options->save_model, "Folder for the final model");
   command.callback([&line, options] {
     line.prepare = [&line, options] {

@@ -2,10 +2,13 @@
 #include <boost/url/encode.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "app/command_line.h"
+#include "app/example_file.h"
 #include "app/http_client.h"
 #include "app/open_log.h"
 #include "app/run_file.h"
@@ -25,6 +28,7 @@ struct InspectOptions {
   std::uint64_t version = 0;
   std::string topic;
   std::int64_t limit = 20;
+  std::string raw_file;
   bool canonical = false;
 };
 
@@ -115,39 +119,60 @@ base::Result<void> inspect_model(const Settings& settings, std::uint64_t version
   return {};
 }
 
-base::Result<void> inspect_log(const Settings& settings, const std::string& name,
-                               std::int64_t limit) {
-  const auto topic = ingest::topic_from_name(name);
+void print_record(ingest::Topic topic, const ingest::LogRecord& record) {
+  const std::string value = record.value.value_or("null");
+  fmt::print("{} {} {} {}\n", record.offset, record.log_time_ms, record.key.value_or("-"),
+             topic == ingest::Topic::kExamples ? fmt::format("({} bytes of protobuf)", value.size())
+                                               : value);
+}
+
+/// The newest `limit` records of a partition.
+base::Result<void> read_newest(ingest::EventLog& log, ingest::LogReader& reader,
+                               ingest::TopicPartition source, std::int64_t limit,
+                               const std::function<void(const ingest::LogRecord&)>& each) {
+  SF_ASSIGN(const ingest::EventLog::Bounds bounds, log.bounds(source));
+  ingest::Offset from = std::max(bounds.first, bounds.next - limit);
+  if (from >= bounds.next) return {};
+  SF_TRY(reader.assign(source, from));
+  while (from < bounds.next) {
+    SF_ASSIGN(const ingest::PollBatch batch, reader.poll(std::chrono::milliseconds(1000)));
+    if (batch.broker_lost) return fail(ErrorCode::kUnavailable, "no broker answers");
+    for (const ingest::LogRecord& record : batch.records) {
+      each(record);
+      from = record.offset + 1;
+    }
+    if (batch.records.empty() && !batch.at_end.empty()) break;
+  }
+  return reader.unassign(source);
+}
+
+base::Result<void> inspect_log(const Settings& settings, const InspectOptions& options) {
+  const auto topic = ingest::topic_from_name(options.topic);
   if (!topic) {
     return fail(ErrorCode::kInvalidArgument,
                 "topic: expected items, users, requests, impressions, clicks, examples or "
                 "dead-letters, got '{}'",
-                name);
+                options.topic);
   }
   SF_ASSIGN(const auto log, open_log(settings));
   SF_ASSIGN(const ingest::Partition partitions, log->partitions(*topic));
   SF_ASSIGN(const auto reader, log->open_reader({.name = "sirenfeed-inspect"}));
-  for (ingest::Partition partition = 0; partition < partitions; ++partition) {
-    const ingest::TopicPartition source{*topic, partition};
-    SF_ASSIGN(const ingest::EventLog::Bounds bounds, log->bounds(source));
-    fmt::print("# {}/{}: offsets {} to {}\n", name, partition, bounds.first, bounds.next);
-    ingest::Offset from = std::max(bounds.first, bounds.next - limit);
-    if (from >= bounds.next) continue;
-    SF_TRY(reader->assign(source, from));
-    while (from < bounds.next) {
-      SF_ASSIGN(const ingest::PollBatch batch, reader->poll(std::chrono::milliseconds(1000)));
-      for (const ingest::LogRecord& record : batch.records) {
-        fmt::print("{} {} {} {}\n", record.offset, record.log_time_ms, record.key.value_or("-"),
-                   *topic == ingest::Topic::kExamples
-                       ? fmt::format("({} bytes of protobuf)", record.value.value_or("").size())
-                       : record.value.value_or("null"));
-        from = record.offset + 1;
-      }
-      if (!batch.at_end.empty() || batch.broker_lost) break;
-    }
-    SF_TRY(reader->unassign(source));
+  std::optional<ExampleFile> raw;
+  if (!options.raw_file.empty()) {
+    SF_ASSIGN(ExampleFile file, ExampleFile::create(options.raw_file));
+    raw.emplace(std::move(file));
   }
-  return {};
+  for (ingest::Partition partition = 0; partition < partitions; ++partition) {
+    SF_TRY(read_newest(*log, *reader, {*topic, partition}, options.limit,
+                       [&](const ingest::LogRecord& record) {
+                         if (raw) {
+                           raw->append(record.value.value_or(""));
+                         } else {
+                           print_record(*topic, record);
+                         }
+                       }));
+  }
+  return raw ? raw->close() : base::Result<void>();
 }
 
 }  // namespace
@@ -180,10 +205,10 @@ void add_inspect_command(CommandLine& line) {
   CLI::App* log = command.add_subcommand("log", "The newest records of a topic");
   log->add_option("topic", options->topic, "The topic")->required();
   log->add_option("--limit", options->limit, "Records of each partition")->capture_default_str();
+  log->add_option("--raw", options->raw_file,
+                  "Write the values to this file instead (each a u32 length and its bytes)");
   log->callback([&line, options] {
-    line.action = [&line, options] {
-      return inspect_log(line.settings, options->topic, options->limit);
-    };
+    line.action = [&line, options] { return inspect_log(line.settings, *options); };
   });
   CLI::App* state = command.add_subcommand("state", "Keys and bytes of each family");
   state->add_flag("--canonical", options->canonical, "Every key and value, decoded, in order");

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <optional>
 
+#include "app/example_file.h"
 #include "example.pb.h"
 #include "features/example_json.h"
 #include "features/feature_state.h"
@@ -45,9 +47,9 @@ class TemporaryFolder {
 /// Hands every example to the engine and keeps the newest for the dump.
 class Feeder final : public features::ExampleObserver {
  public:
-  Feeder(trainer::Prequential& engine, std::size_t keep,
+  Feeder(trainer::Prequential& engine, std::size_t keep, ExampleFile* file,
          std::function<void(std::uint64_t)> on_progress)
-      : engine_(engine), keep_(keep), on_progress_(std::move(on_progress)) {}
+      : engine_(engine), keep_(keep), file_(file), on_progress_(std::move(on_progress)) {}
 
   void on_exposure(const features::Example& example) override {
     note(engine_.on_exposure(example));
@@ -58,7 +60,10 @@ class Feeder final : public features::ExampleObserver {
     ++exposures_;
     if (exposures_ % kProgressEvery == 0) on_progress_(exposures_);
   }
-  void on_closed(const features::Example& example) override { note(engine_.on_closed(example)); }
+  void on_closed(const features::Example& example) override {
+    note(engine_.on_closed(example));
+    if (file_ != nullptr) file_->append(example.SerializeAsString());
+  }
 
   [[nodiscard]] const base::Result<void>& status() const { return status_; }
   [[nodiscard]] const std::deque<features::Example>& newest() const { return newest_; }
@@ -71,6 +76,7 @@ class Feeder final : public features::ExampleObserver {
 
   trainer::Prequential& engine_;
   const std::size_t keep_;
+  ExampleFile* const file_;
   const std::function<void(std::uint64_t)> on_progress_;
   std::uint64_t exposures_ = 0;
   std::deque<features::Example> newest_;
@@ -121,7 +127,13 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
   replay_options.parser = settings.ingest.parser;
   SF_ASSIGN(auto replay, ingest::open_replay(options.file, options.format, replay_options));
   ingest::ReplayLog log(std::move(replay));
-  Feeder feeder(engine, options.dump_examples, [&](std::uint64_t exposures) {
+  std::optional<ExampleFile> examples;
+  if (!options.examples_file.empty()) {
+    SF_ASSIGN(ExampleFile file, ExampleFile::create(options.examples_file));
+    examples.emplace(std::move(file));
+  }
+  ExampleFile* const examples_file = examples ? &*examples : nullptr;
+  Feeder feeder(engine, options.dump_examples, examples_file, [&](std::uint64_t exposures) {
     const auto total = static_cast<double>(log.replay().bytes_total());
     if (on_progress) {
       on_progress(total > 0 ? static_cast<double>(log.replay().bytes_read()) / total : 0,
@@ -150,6 +162,7 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
   ingest::IngestLoop loop(config, {log, *state, event_clock, steady_clock, ingest_probe});
   SF_TRY(loop.run_until_end());
   SF_TRY(feeder.status());
+  if (examples) SF_TRY(examples->close());
   evaluation.records_rejected = features_probe.rejected_total();
   for (const features::Example& example : feeder.newest()) {
     SF_ASSIGN(std::string line, features::example_to_json(example, state->reader(),

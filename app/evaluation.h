@@ -21,6 +21,7 @@ struct EvaluationOptions {
   std::vector<std::string> variants = {"siren"};
   std::uint32_t seeds = 1;        // seed, seed + 1, …: of the model's start
   std::size_t dump_examples = 0;  // of the newest scored examples, as JSON lines
+  std::string examples_file;      // every closed example as it would lie in its topic; "": none
 };
 
 struct EvaluatedModel {

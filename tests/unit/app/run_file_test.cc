@@ -1,0 +1,66 @@
+#include "app/run_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/folder_lock.h"
+
+namespace sirenfeed::app {
+namespace {
+
+class RunFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "sirenfeed-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  std::string dir_;
+};
+
+TEST_F(RunFileTest, NamesTheProcessWhileItLives) {
+  EXPECT_FALSE(find_running(dir_));
+  {
+    const auto file = RunFile::write(dir_, "http://127.0.0.1:1");
+    ASSERT_TRUE(file);
+    const auto running = find_running(dir_);
+    ASSERT_TRUE(running);
+    EXPECT_EQ(running->pid, getpid());
+    EXPECT_EQ(running->url, "http://127.0.0.1:1");
+  }
+  EXPECT_FALSE(find_running(dir_));
+}
+
+TEST_F(RunFileTest, AFileThatACrashLeftBehindCountsAsNone) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);  // its number is free again
+  std::ofstream(dir_ + "/run.json") << R"({"pid":)" << child << R"(,"url":"http://x:1"})";
+  EXPECT_FALSE(find_running(dir_));
+}
+
+TEST_F(RunFileTest, AFileThatIsNoneCountsAsNone) {
+  std::ofstream(dir_ + "/run.json") << "{ not json";
+  EXPECT_FALSE(find_running(dir_));
+}
+
+TEST_F(RunFileTest, AFolderThatCannotBeWrittenIsAnError) {
+  EXPECT_FALSE(RunFile::write(dir_ + "/missing", "http://x:1"));
+}
+
+TEST_F(RunFileTest, ASecondProcessIsKeptOutOfALockedFolder) {
+  auto first = FolderLock::take(dir_ + "/trainer");
+  ASSERT_TRUE(first);
+  const auto second = FolderLock::take(dir_ + "/trainer");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, base::ErrorCode::kLocked);
+  EXPECT_NE(second.error().message.find("trainer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sirenfeed::app

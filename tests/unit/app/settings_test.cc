@@ -1,0 +1,90 @@
+#include "app/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <sstream>
+
+#include "app/flat_toml.h"
+#include "app/settings_options.h"
+
+namespace sirenfeed::app {
+namespace {
+
+Settings parsed(const std::string& arguments, const std::string& toml = "") {
+  Settings settings;
+  CLI::App root;
+  root.config_formatter(std::make_shared<FlatToml>());
+  add_settings(root, settings);
+  if (!toml.empty()) {
+    std::istringstream input(toml);
+    root.parse_from_stream(input);
+  }
+  root.parse(arguments);
+  return settings;
+}
+
+std::string error_of(Settings settings) {
+  const auto resolved = settings.resolve();
+  return resolved ? "" : resolved.error().message;
+}
+
+TEST(Settings, TheDefaultsAreValid) { EXPECT_EQ(error_of(parsed("")), ""); }
+
+TEST(Settings, AnOptionOfASectionIsSetByItsDottedName) {
+  EXPECT_EQ(parsed("--features.join_window_ms 1234").features.join.window_ms, 1234);
+}
+
+TEST(Settings, ATomlSectionIsAPrefix) {
+  const Settings settings = parsed("", "data = \"/x\"\n[features]\njoin_window_ms = 77\n");
+  EXPECT_EQ(settings.data_dir, "/x");
+  EXPECT_EQ(settings.features.join.window_ms, 77);
+}
+
+TEST(Settings, AnUnknownTomlKeyIsAnError) {
+  EXPECT_THROW(parsed("", "[features]\nno_such_key = 1\n"), CLI::ConfigError);
+}
+
+TEST(Settings, TheEnvironmentFillsWhatTheCommandLineLeavesOut) {
+  setenv("SIRENFEED_FEATURES_JOIN_WINDOW_MS", "55", 1);
+  EXPECT_EQ(parsed("").features.join.window_ms, 55);
+  EXPECT_EQ(parsed("--features.join_window_ms 66").features.join.window_ms, 66);
+  unsetenv("SIRENFEED_FEATURES_JOIN_WINDOW_MS");
+}
+
+TEST(Settings, ResolvingGivesTheModelItsNamesAndScale) {
+  Settings settings = parsed("--model.d_model 64 --model.heads 4");
+  ASSERT_TRUE(settings.resolve());
+  EXPECT_EQ(settings.model.context_names.size(), 79U);
+  EXPECT_EQ(settings.model.tasks, (std::vector<std::string>{"click", "long_view", "like"}));
+  EXPECT_DOUBLE_EQ(settings.model.attention_scale, 0.25);
+}
+
+TEST(Settings, ErrorsNameTheOption) {
+  EXPECT_NE(error_of(parsed("--clock sundial")).find("--clock"), std::string::npos);
+  EXPECT_NE(error_of(parsed("--http nowhere")).find("--http"), std::string::npos);
+  EXPECT_NE(error_of(parsed("--http 127.0.0.1:99999")).find("--http"), std::string::npos);
+  EXPECT_NE(error_of(parsed("--log.fsync perhaps")).find("--log.fsync"), std::string::npos);
+  EXPECT_NE(error_of(parsed("--serving.task_weight click")).find("task_weight"), std::string::npos);
+  EXPECT_NE(error_of(parsed("--variant squirrel")).find("squirrel"), std::string::npos);
+}
+
+TEST(Settings, MinusOneTurnsAWaitOff) {
+  Settings settings = parsed("--trainer.batch_linger_ms -1 --ingest.idle_flush_after_ms -1");
+  ASSERT_TRUE(settings.resolve());
+  EXPECT_EQ(settings.trainer.batch_linger, std::nullopt);
+  EXPECT_EQ(settings.ingest.idle_flush_after, std::nullopt);
+}
+
+TEST(Settings, KafkaPropertiesAreNameAndValue) {
+  Settings settings = parsed(
+      "--brokers 127.0.0.1:9 --kafka.property security.protocol=SASL_SSL "
+      "--kafka.property sasl.mechanism=SCRAM-SHA-512");
+  ASSERT_TRUE(settings.resolve());
+  EXPECT_EQ(settings.kafka.properties.at("security.protocol"), "SASL_SSL");
+  EXPECT_EQ(settings.kafka.properties.at("sasl.mechanism"), "SCRAM-SHA-512");
+}
+
+}  // namespace
+}  // namespace sirenfeed::app
