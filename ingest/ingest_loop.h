@@ -62,7 +62,7 @@ struct IngestState {
   std::map<TopicPartition, Offset> next_offsets;  // of the next record to apply
   std::map<TopicPartition, base::Error> stopped;  // inputs that ended with an error
   std::optional<base::Error> sink_error;          // the batch is being retried
-  std::optional<base::Error> start_error;         // no reader or assignment yet: being retried
+  std::optional<base::Error> input_error;         // readers or positions: being retried
 };
 
 /// Threads: start(), stop(), close_windows(), state(), measure_lag() from any; the sink is called
@@ -105,8 +105,8 @@ class IngestLoop {
   base::Result<std::uint64_t> measure_lag();
 
  private:
-  class Worker;
-  std::unique_ptr<Worker> worker_;
+  class Runner;
+  std::unique_ptr<Runner> runner_;
 };
 
 }  // namespace sirenfeed::ingest
