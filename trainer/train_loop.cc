@@ -360,8 +360,11 @@ base::Result<void> TrainLoop::Impl::poll_once() {
   }
   after_batch();
   if (everything_read()) caught_up = true;
+  const std::string stopped = stopped_reasons();
   if (polled.broker_lost) {
     set_state(TrainState::kDegraded, "no broker answers; trying again");
+  } else if (!stopped.empty()) {
+    set_state(TrainState::kDegraded, stopped);
   } else {
     set_state(everything_read() ? TrainState::kLive : TrainState::kCatchingUp, "");
   }
@@ -409,13 +412,14 @@ base::Result<void> TrainLoop::Impl::run_to_end() {
       wait_before_retry();
       continue;
     }
-    if (!stopped_reasons().empty() && everything_read() && at_end.empty()) {
-      return fail(ErrorCode::kCorrupt, "{}", stopped_reasons());
+    const std::string stopped = stopped_reasons();
+    if (!stopped.empty() && everything_read() && (config.until_end || at_end.empty())) {
+      // The incomplete batch is left: once the log is repaired it is cut as if nothing was missing.
+      return fail(ErrorCode::kCorrupt, "{}", stopped);
     }
     if (config.until_end && everything_read()) {
       if (!accepted.empty()) learn(accepted.size());
       SF_TRY(finish());
-      if (!stopped_reasons().empty()) return fail(ErrorCode::kCorrupt, "{}", stopped_reasons());
       set_state(TrainState::kFinished, "");
       return {};
     }
