@@ -65,7 +65,6 @@ struct FeedNode::Impl {
   std::unique_ptr<features::OutboxRelay> relay;
   std::unique_ptr<ingest::IngestLoop> loop;
   std::atomic<std::int64_t> lag_events{0};
-  std::unique_ptr<model::ModelStoreReader> store;
   std::unique_ptr<serving::ModelSlot> models;
   std::unique_ptr<ingest::ReopeningWriter> events;
   std::unique_ptr<ingest::ReopeningWriter> requests_writer;
@@ -112,9 +111,8 @@ base::Result<void> FeedNode::Impl::start_ingest() {
 }
 
 base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry) {
-  store = std::make_unique<model::ModelStoreReader>(settings.models_dir());
-  models = std::make_unique<serving::ModelSlot>(settings.serving.model, *store, wall_clock,
-                                                serving_probe);
+  models = std::make_unique<serving::ModelSlot>(settings.serving.model, settings.models_dir(),
+                                                wall_clock, serving_probe);
   models->start();
   events = std::make_unique<ingest::ReopeningWriter>(log, "sirenfeed-events");
   requests_writer = std::make_unique<ingest::ReopeningWriter>(log, "sirenfeed-requests");
@@ -169,7 +167,7 @@ serving::Readiness FeedNode::Impl::readiness() const {
   if (!has_model) reasons.emplace_back("no_model: no version was published yet");
   if (too_far_behind) reasons.emplace_back("lag: more events behind than ready_lag_events_max");
   if (ingest_state.broker_lost) reasons.emplace_back("broker_lost: no broker answers");
-  if (ingest_state.start_error) reasons.push_back("log: " + ingest_state.start_error->message);
+  if (ingest_state.input_error) reasons.push_back("log: " + ingest_state.input_error->message);
   if (ingest_state.sink_error) reasons.push_back("state: " + ingest_state.sink_error->message);
   for (const auto& [source, error] : ingest_state.stopped) {
     reasons.push_back(fmt::format("stopped {}/{}: {}", ingest::topic_name(source.topic),

@@ -191,7 +191,7 @@ void add_serving(CLI::App& root, Settings& s) {
   section.add("candidates_max", c.feed.sources.candidates_max, "Candidates that are scored");
   section.add("age_max_ms", c.feed.filters.age_max_ms, "Older items are not served; 0: any age");
   section.add("per_author_max", c.feed.selector.per_author_max, "Items of one author in a feed");
-  section.add("per_topic_max", c.feed.selector.per_topic_max, "Items of one topic in a feed");
+  section.add("per_topic_share", c.feed.selector.per_topic_share, "Share of one topic in a feed");
   section.add("exploration_share", c.feed.selector.exploration_share, "Slots that explore");
   section.add("task_weight", s.task_weights, "TASK=WEIGHT of the utility; repeatable");
   section.add("model_poll_interval_ms", c.model.poll_interval, "Look for a new version");

@@ -8,6 +8,8 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr std::chrono::minutes kCloseWindowsMax{10};
+
 HttpResponse healthz(const ApiShared& shared) {
   const auto up = std::chrono::steady_clock::now() - shared.started;
   return json_answer({{"status", "ok"},
@@ -41,11 +43,17 @@ void add_health_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Rou
                     answer_with([shared](const HttpRequest&) { return readyz(*shared); }),
                     Scope::kPublic, /*inline_on_io=*/true});
   if (!shared->parts.close_windows) return;
-  routes.push_back({"POST", "/v1/admin/close-windows", answer_with([shared](const HttpRequest&) {
-                      const auto closed = shared->parts.close_windows();
-                      return closed ? json_answer({{"status", "closed"}}) : problem(closed.error());
-                    }),
-                    Scope::kAdmin});
+  routes.push_back(
+      {"POST", "/v1/admin/close-windows",
+       [shared](const std::shared_ptr<Exchange>& exchange) {
+         // Everything that lies in the log is applied first, which may take long.
+         exchange->respond_later(kCloseWindowsMax, [] {
+           return problem(503, "", "the input is still being applied; ask again");
+         });
+         const auto closed = shared->parts.close_windows();
+         exchange->respond(closed ? json_answer({{"status", "closed"}}) : problem(closed.error()));
+       },
+       Scope::kAdmin});
 }
 
 }  // namespace sirenfeed::serving
