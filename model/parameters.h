@@ -17,6 +17,10 @@ struct TensorSpec {
   std::size_t offset = 0;  // of its first element in the flat buffer
   std::size_t size = 0;    // elements
   Start start;
+  std::string start_stream;  // name of its start's stream: its own, or that of what it copies
+  /// The weights of linear layers are [out, in] in `shape` and in the file, but lie in the buffer
+  /// as [in, out], so that x·Wᵀ reads them row by row.
+  bool transposed = false;
   /// false: has a gradient, but the optimiser leaves it alone (layers.I.residual by default).
   bool trained = true;
 };
@@ -30,6 +34,20 @@ struct ParameterLayout {
   /// Offset of a tensor that must exist.
   [[nodiscard]] std::size_t offset(std::string_view name) const;
 };
+
+/// Which terms the variant is made of (model/ranker.h puts them together).
+struct VariantParts {
+  bool position = false;            // λ p θ
+  bool sine = false;                // sine path of f
+  bool relu = false;                // ReLU path of f
+  bool semantic = false;            // f_sem
+  bool time_bias = false;           // bias.{position,time}
+  bool alibi = false;               // alibi.slope
+  bool time_embedding = false;      // time_embedding.{weight,bias}
+  std::size_t position_planes = 0;  // the first planes, which take λ p θ
+  std::size_t calendar_planes = 0;  // the last planes, which take 2π (T mod τ)/τ
+};
+[[nodiscard]] VariantParts variant_parts(const ModelConfig& config);
 
 /// The tensors that `config.variant`'s scores depend on, and no others.
 [[nodiscard]] ParameterLayout make_layout(const ModelConfig& config);

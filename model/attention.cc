@@ -1,0 +1,221 @@
+#include "model/attention.h"
+
+#include <algorithm>
+
+#include "model/gemm.h"
+#include "model/simd.h"
+#include "model/vector_math.h"
+
+namespace sirenfeed::model {
+namespace {
+
+// Rows of one causal product: short enough that the masked triangle costs little.
+constexpr std::size_t kBlockRows = 16;
+
+AttentionSlate& next_slate(AttentionPlan& plan, const SlateRange& range, std::size_t key_padded) {
+  if (plan.slates.size() == plan.slate_count) plan.slates.emplace_back();
+  AttentionSlate& slate = plan.slates[plan.slate_count++];
+  slate.key_begin = range.history_begin;
+  slate.key_count = range.history_count;
+  slate.key_padded = key_padded;
+  slate.ranges.clear();
+  return slate;
+}
+
+}  // namespace
+
+template <class T>
+void plan_block(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan) {
+  plan.slate_count = 0;
+  plan.weights_size = 0;
+  for (const SlateRange& range : index.slates) {
+    const std::size_t keys = padded<T>(range.history_count);
+    AttentionSlate& slate = next_slate(plan, range, keys);
+    std::size_t offset = plan.weights_size;
+    slate.ranges.push_back({range.history_begin, range.history_count, 0, offset, offset});
+    offset += heads * range.history_count * keys;
+    slate.ranges.push_back(
+        {range.candidate_begin, range.candidate_count, range.history_count, offset, offset});
+    plan.weights_size = offset + heads * range.candidate_count * keys;
+  }
+}
+
+template <class T>
+void plan_pooling(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan) {
+  plan.slate_count = 0;
+  plan.weights_size = 0;
+  std::size_t bias = 0;
+  for (const SlateRange& range : index.slates) {
+    const std::size_t keys = padded<T>(range.history_count);
+    bias += heads * range.history_count * keys;
+    AttentionSlate& slate = next_slate(plan, range, keys);
+    slate.ranges.push_back({range.candidate_begin - index.history_rows, range.candidate_count,
+                            range.history_count, plan.weights_size, bias});
+    plan.weights_size += heads * range.candidate_count * keys;
+    bias += heads * range.candidate_count * keys;
+  }
+}
+
+/// Consecutive query rows of one range and head, with the keys that the last of them sees.
+template <class T>
+struct Attention<T>::Part {
+  const AttentionSlate* slate = nullptr;
+  const QueryRange* range = nullptr;
+  std::size_t head = 0;
+  std::size_t first = 0;  // row within the range
+  std::size_t rows = 0;
+  std::size_t keys = 0;
+
+  [[nodiscard]] std::size_t visible(std::size_t row) const {
+    return std::min(range->first_visible + first + row, slate->key_count);
+  }
+  [[nodiscard]] std::size_t offset() const {
+    return (head * range->count + first) * slate->key_padded;
+  }
+  [[nodiscard]] std::size_t query_row() const { return range->begin + first; }
+
+  template <class Function>
+  static void for_each(const AttentionSlate& slate, std::size_t head, Function function) {
+    for (const QueryRange& range : slate.ranges) {
+      const bool causal = range.first_visible < slate.key_count;
+      const std::size_t step = causal ? kBlockRows : std::max<std::size_t>(range.count, 1);
+      for (std::size_t first = 0; first < range.count; first += step) {
+        Part part{&slate, &range, head, first, std::min(step, range.count - first), 0};
+        part.keys = part.visible(part.rows - 1);
+        function(part);
+      }
+    }
+  }
+};
+
+template <class T>
+void Attention<T>::forward(const Inputs& in, const AttentionPlan& plan,
+                           AttentionScratch<T>& scratch, std::vector<T>& weights,
+                           View<T> out) const {
+  if (weights.size() < plan.weights_size) weights.resize(plan.weights_size);
+  for (const AttentionSlate& slate : plan.used()) {
+    for (std::size_t head = 0; head < heads_; ++head) {
+      const View<const T> k =
+          in.k.slice(slate.key_begin, slate.key_count).columns(head * head_width_, head_width_);
+      scratch.keys_transposed.resize(head_width_, slate.key_padded);
+      transpose(k, scratch.keys_transposed.view());
+      Part::for_each(slate, head, [&](const Part& part) {
+        forward_part(in, part, scratch, weights.data() + part.range->weights + part.offset(), out);
+      });
+    }
+  }
+}
+
+template <class T>
+void Attention<T>::forward_part(const Inputs& in, const Part& part, AttentionScratch<T>& scratch,
+                                T* weights, View<T> out) const {
+  const std::size_t column = part.head * head_width_;
+  const std::size_t stride = part.slate->key_padded;
+  const std::size_t keys = padded<T>(part.keys);
+  const View<T> logits{weights, part.rows, keys, stride};
+  const View<const T> q = in.q.slice(part.query_row(), part.rows).columns(column, head_width_);
+  const View<T> o = out.slice(part.query_row(), part.rows).columns(column, head_width_);
+  gemm(left(q), scratch.keys_transposed.view().columns(0, keys), logits, GemmStart::kZero);
+  const T* bias = in.bias == nullptr ? nullptr : in.bias + part.range->bias + part.offset();
+  for (std::size_t r = 0; r < part.rows; ++r) {
+    T* row = logits.row(r);
+    const std::size_t visible = part.visible(r);
+    if (visible == 0) {
+      std::fill_n(row, keys, T{});
+      continue;
+    }
+    for (std::size_t j = 0; j < keys; ++j) row[j] *= scale_;
+    if (bias != nullptr) {
+      for (std::size_t j = 0; j < visible; ++j) row[j] += bias[r * stride + j];
+    }
+    const T largest = *std::max_element(row, row + visible);
+    std::fill(row + visible, row + keys, largest);
+    for (std::size_t j = 0; j < keys; ++j) row[j] -= largest;
+    exp_of(row, row, keys);
+    std::fill(row + visible, row + keys, T{});
+    const T per_sum = T{1} / sum(row, keys);
+    for (std::size_t j = 0; j < keys; ++j) row[j] *= per_sum;
+  }
+  const View<const T> v = in.v.slice(part.slate->key_begin, part.keys).columns(column, head_width_);
+  gemm(left<T>(logits), v, o, GemmStart::kZero);
+  for (std::size_t r = 0; r < part.rows && part.visible(r) == 0; ++r) {
+    std::copy_n(in.empty + column, head_width_, o.row(r));
+  }
+}
+
+template <class T>
+void Attention<T>::backward(const Inputs& in, const AttentionPlan& plan,
+                            const std::vector<T>& weights, View<const T> d_out,
+                            const T* d_weights_extra, AttentionScratch<T>& scratch,
+                            const Gradients& gradients) const {
+  for (std::size_t r = 0; r < gradients.d_k.rows; ++r) {
+    std::fill_n(gradients.d_k.row(r), gradients.d_k.cols, T{});
+    std::fill_n(gradients.d_v.row(r), gradients.d_v.cols, T{});
+  }
+  for (const AttentionSlate& slate : plan.used()) {
+    for (std::size_t head = 0; head < heads_; ++head) {
+      const View<const T> v =
+          in.v.slice(slate.key_begin, slate.key_count).columns(head * head_width_, head_width_);
+      scratch.values_transposed.resize(head_width_, slate.key_padded);
+      transpose(v, scratch.values_transposed.view());
+      Part::for_each(slate, head, [&](const Part& part) {
+        const std::size_t offset = part.range->weights + part.offset();
+        backward_part(in, part, weights.data() + offset, d_out,
+                      d_weights_extra == nullptr ? nullptr : d_weights_extra + offset, scratch,
+                      gradients);
+      });
+    }
+  }
+}
+
+template <class T>
+void Attention<T>::backward_part(const Inputs& in, const Part& part, const T* weights,
+                                 View<const T> d_out, const T* d_weights_extra,
+                                 AttentionScratch<T>& scratch, const Gradients& gradients) const {
+  const std::size_t column = part.head * head_width_;
+  const std::size_t stride = part.slate->key_padded;
+  const std::size_t keys = padded<T>(part.keys);
+  const View<const T> d_o = d_out.slice(part.query_row(), part.rows).columns(column, head_width_);
+  const View<T> d_q = gradients.d_q.slice(part.query_row(), part.rows).columns(column, head_width_);
+  for (std::size_t r = 0; r < part.rows && part.visible(r) == 0; ++r) {
+    for (std::size_t c = 0; c < head_width_; ++c) gradients.d_empty[column + c] += d_o.row(r)[c];
+  }
+  scratch.d_weights.resize(part.rows, keys);
+  gemm(left(d_o), scratch.values_transposed.view().columns(0, keys), scratch.d_weights.view(),
+       GemmStart::kZero);
+  // Softmax: d_logit = w (d_w − Σ w d_w). Rows and keys out of sight have w = 0.
+  T* d_bias =
+      gradients.d_bias == nullptr ? nullptr : gradients.d_bias + part.range->bias + part.offset();
+  for (std::size_t r = 0; r < part.rows; ++r) {
+    T* row = scratch.d_weights.row(r);
+    const T* weight = weights + r * stride;
+    if (d_weights_extra != nullptr) {
+      for (std::size_t j = 0; j < keys; ++j) row[j] += d_weights_extra[r * stride + j];
+    }
+    const T along = dot(row, weight, keys);
+    for (std::size_t j = 0; j < keys; ++j) row[j] = weight[j] * (row[j] - along);
+    if (d_bias != nullptr) {
+      for (std::size_t j = 0; j < part.visible(r); ++j) d_bias[r * stride + j] += row[j];
+    }
+    for (std::size_t j = 0; j < keys; ++j) row[j] *= scale_;
+  }
+  const View<const T> d_logits = scratch.d_weights.view().columns(0, part.keys);
+  const View<const T> w{weights, part.rows, part.keys, stride};
+  const auto history = [&](View<T> all) {
+    return all.slice(part.slate->key_begin, part.keys).columns(column, head_width_);
+  };
+  const View<const T> q = in.q.slice(part.query_row(), part.rows).columns(column, head_width_);
+  const View<const T> k = in.k.slice(part.slate->key_begin, part.keys).columns(column, head_width_);
+  gemm(left(d_logits), k, d_q, GemmStart::kZero);
+  gemm(left_transposed(d_logits), q, history(gradients.d_k), GemmStart::kAdd);
+  gemm(left_transposed(w), d_o, history(gradients.d_v), GemmStart::kAdd);
+}
+
+#define SIRENFEED_ATTENTION(T)                                                   \
+  template void plan_block<T>(const ChunkIndex&, std::size_t, AttentionPlan&);   \
+  template void plan_pooling<T>(const ChunkIndex&, std::size_t, AttentionPlan&); \
+  template class Attention<T>;
+SIRENFEED_ATTENTION(float)
+SIRENFEED_ATTENTION(double)
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,102 @@
+#pragma once
+// Softmax attention of stacked query rows over the history of their own slate. Shared by the
+// blocks and the pooling.
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/chunk_index.h"
+#include "model/matrix.h"
+
+namespace sirenfeed::model {
+
+/// Consecutive query rows. Row i of the range attends to the first min(first_visible + i, keys)
+/// history tokens: first_visible 0 is the causal, strict rule of the history itself.
+struct QueryRange {
+  std::size_t begin = 0;  // row of q
+  std::size_t count = 0;
+  std::size_t first_visible = 0;
+  std::size_t weights = 0;  // offset of its softmax weights: [heads, count, padded keys]
+  std::size_t bias = 0;     // offset of its logit bias, of the same shape
+};
+
+struct AttentionSlate {
+  std::size_t key_begin = 0;  // row of k and v
+  std::size_t key_count = 0;
+  std::size_t key_padded = 0;
+  std::vector<QueryRange> ranges;
+};
+
+struct AttentionPlan {
+  std::vector<AttentionSlate> slates;
+  std::size_t slate_count = 0;  // entries of `slates` in use; the others keep their memory
+  std::size_t weights_size = 0;
+
+  [[nodiscard]] std::span<const AttentionSlate> used() const {
+    return std::span(slates).first(slate_count);
+  }
+};
+
+/// Histories and candidates as queries (rows as stacked tokens).
+template <class T>
+void plan_block(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan);
+/// Candidates alone as queries; row 0 is the first candidate. Its bias offsets are those of
+/// plan_block's candidates.
+template <class T>
+void plan_pooling(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan);
+
+template <class T>
+struct AttentionScratch {
+  Matrix<T> keys_transposed;    // [d_k, padded keys]
+  Matrix<T> values_transposed;  // [d_k, padded keys]
+  Matrix<T> d_weights;          // [rows of a block, padded keys]
+};
+
+template <class T>
+class Attention {
+ public:
+  Attention() = default;
+  Attention(std::size_t heads, std::size_t width, double scale)
+      : heads_(heads), head_width_(width / heads), scale_(static_cast<T>(scale)) {}
+
+  struct Inputs {
+    View<const T> q;           // [query rows, d], rotated
+    View<const T> k;           // [history rows, d], rotated
+    View<const T> v;           // [history rows, d]
+    const T* empty = nullptr;  // [d], stands for the output of a row that sees no key
+    const T* bias = nullptr;   // added to the logits; may be null
+  };
+  struct Gradients {
+    View<T> d_q;           // overwritten
+    View<T> d_k;           // overwritten
+    View<T> d_v;           // overwritten
+    T* d_empty = nullptr;  // += …
+    T* d_bias = nullptr;   // += …; may be null
+  };
+
+  /// out [query rows, d]; weights [plan.weights_size].
+  void forward(const Inputs& in, const AttentionPlan& plan, AttentionScratch<T>& scratch,
+               std::vector<T>& weights, View<T> out) const;
+
+  /// d_weights_extra, like weights, is a further gradient into the softmax weights; may be null.
+  void backward(const Inputs& in, const AttentionPlan& plan, const std::vector<T>& weights,
+                View<const T> d_out, const T* d_weights_extra, AttentionScratch<T>& scratch,
+                const Gradients& gradients) const;
+
+ private:
+  struct Part;
+  void forward_part(const Inputs& in, const Part& part, AttentionScratch<T>& scratch, T* weights,
+                    View<T> out) const;
+  void backward_part(const Inputs& in, const Part& part, const T* weights, View<const T> d_out,
+                     const T* d_weights_extra, AttentionScratch<T>& scratch,
+                     const Gradients& gradients) const;
+
+  std::size_t heads_ = 1;
+  std::size_t head_width_ = 0;
+  T scale_ = T{1};
+};
+
+extern template class Attention<float>;
+extern template class Attention<double>;
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,91 @@
+#pragma once
+// One pre-norm layer: rotated attention over the history, then the feed-forward net.
+#include <string>
+#include <vector>
+
+#include "model/attention.h"
+#include "model/layer_norm.h"
+#include "model/linear.h"
+#include "model/matrix.h"
+#include "model/parameters.h"
+#include "model/rotation.h"
+
+namespace sirenfeed::model {
+
+/// What a chunk's layers and pooling share.
+template <class T>
+struct AttentionShared {
+  const AttentionPlan* plan = nullptr;
+  const Turns<T>* turns = nullptr;  // nullptr: the variant does not rotate
+  const T* bias = nullptr;          // nullptr: no logit bias
+  View<T> d_theta;                  // [rows, P], += in backward
+  T* d_bias = nullptr;
+  AttentionScratch<T>* scratch = nullptr;
+};
+
+template <class T>
+class Block {
+ public:
+  struct State {
+    typename LayerNorm<T>::State norm_content;
+    typename LayerNorm<T>::State norm_value;
+    typename LayerNorm<T>::State norm_middle;
+    Matrix<T> u;              // LN1(x) [rows, d]
+    Matrix<T> value_in;       // LN1(x + a) [history, d]
+    Matrix<T> q;              // rotated [rows, d]
+    Matrix<T> k;              // rotated [history, d]
+    Matrix<T> v;              // [history, d]
+    std::vector<T> weights;   // softmax
+    Matrix<T> heads;          // concatenated heads [rows, d]
+    Matrix<T> attended;       // W_o heads
+    Matrix<T> middle;         // x after the attention
+    Matrix<T> feed_in;        // LN2(middle)
+    Matrix<T> hidden_before;  // [rows, 4d]
+    Matrix<T> hidden_gate;
+    Matrix<T> hidden;
+    Matrix<T> fed;
+    Matrix<T> out;  // x after the layer [rows, d]
+  };
+  /// Gradients that live only within one layer's backward; layers share it.
+  struct Scratch {
+    Matrix<T> d_branch;  // [rows, d]
+    Matrix<T> d_wide;    // [rows, 4d]
+    Matrix<T> d_wide_before;
+    Matrix<T> d_q;
+    Matrix<T> d_k;
+    Matrix<T> d_v;
+    Matrix<T> transposed;
+  };
+
+  Block(const ModelConfig& config, const ParameterLayout& layout, const std::string& prefix);
+
+  /// x [rows, d], a [history rows, d] (the first rows are the history) → state.out.
+  void forward(const T* dense, View<const T> x, View<const T> a, const AttentionShared<T>& shared,
+               State& state) const;
+  /// d_x: in, the gradient of state.out; out, of x. d_a += ….
+  void backward(const T* dense, State& state, const AttentionShared<T>& shared, Scratch& scratch,
+                T* d_dense, View<T> d_x, View<T> d_a) const;
+
+ private:
+  void attention_backward(const T* dense, State& state, const AttentionShared<T>& shared,
+                          Scratch& scratch, T* d_dense, View<T> d_x, View<T> d_a) const;
+  void feed_forward_backward(const T* dense, State& state, Scratch& scratch, T* d_dense,
+                             View<T> d_x) const;
+
+  LayerNorm<T> norm1_;
+  LayerNorm<T> norm2_;
+  Linear<T> query_;
+  Linear<T> key_;
+  Linear<T> value_;
+  Linear<T> output_;
+  Linear<T> feed_in_;
+  Linear<T> feed_out_;
+  Attention<T> attention_;
+  std::size_t empty_;
+  std::size_t residual_;
+};
+
+extern template class Block<float>;
+extern template class Block<double>;
+
+}  // namespace sirenfeed::model

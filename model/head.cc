@@ -1,0 +1,112 @@
+#include "model/head.h"
+
+#include <algorithm>
+
+#include "model/vector_math.h"
+
+namespace sirenfeed::model {
+namespace {
+
+/// ĉ of the chunk's candidates, in place: clamp((c − mean)/max(std, floor), ±4), 0 until the
+/// statistics have seen enough.
+template <class T>
+void standardise(const BasicModel<T>& model, std::span<const Slate* const> chunk, View<T> out) {
+  const Statistics& statistics = model.statistics;
+  const bool warm = statistics.context_examples >= kContextExamplesMin;
+  std::size_t row = 0;
+  for (const Slate* slate : chunk) {
+    const float* context = slate->context.data();
+    for (std::size_t c = 0; c < slate->candidates.size(); ++c, ++row, context += out.cols) {
+      T* to = out.row(row);
+      for (std::size_t i = 0; i < out.cols; ++i) {
+        const T std_dev = static_cast<T>(std::max(statistics.context_std[i], kContextStdMin));
+        const T scaled =
+            (static_cast<T>(context[i]) - static_cast<T>(statistics.context_mean[i])) / std_dev;
+        const T limit = static_cast<T>(kContextClamp);
+        to[i] = warm ? std::min(std::max(scaled, -limit), limit) : T{};
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+Head<T>::Head(const ModelConfig& config, const ParameterLayout& layout)
+    : d_(static_cast<std::size_t>(config.d_model)),
+      n_context_(config.n_context()),
+      n_pooled_actions_(config.pooled_actions()),
+      norm_token_(layout, "head.norm_token"),
+      norm_pooled_(layout, "head.norm_pooled"),
+      layer0_(layout, "head.0"),
+      layer1_(layout, "head.1"),
+      layer2_(layout, "head.2"),
+      wide_actions_(Linear<T>::without_bias(layout, "head.wide.action_weight")),
+      wide_context_(Linear<T>::without_bias(layout, "head.wide.context_weight")) {}
+
+template <class T>
+void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                      const Inputs& inputs, State& state) const {
+  const T* dense = model.dense.data();
+  const std::size_t rows = inputs.token.rows;
+  state.input.resize(rows, layer0_.in());
+  for (Matrix<T>* matrix : {&state.before0, &state.gate0, &state.hidden0}) {
+    matrix->resize(rows, layer0_.out());
+  }
+  for (Matrix<T>* matrix : {&state.before1, &state.gate1, &state.hidden1}) {
+    matrix->resize(rows, layer1_.out());
+  }
+  state.z.resize(rows, layer2_.out());
+
+  const View<T> input = state.input.view();
+  const View<T> context = input.columns(2 * d_, n_context_);
+  const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
+  norm_token_.forward(dense, inputs.token, state.norm_token, input.columns(0, d_));
+  norm_pooled_.forward(dense, inputs.pooled, state.norm_pooled, input.columns(d_, d_));
+  standardise(model, chunk, context);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
+  }
+  layer0_.forward(dense, input, state.before0.view());
+  silu_of(state.before0.data(), state.gate0.data(), state.hidden0.data(), state.hidden0.size());
+  layer1_.forward(dense, state.hidden0.view(), state.before1.view());
+  silu_of(state.before1.data(), state.gate1.data(), state.hidden1.data(), state.hidden1.size());
+  layer2_.forward(dense, state.hidden1.view(), state.z.view());
+  wide_actions_.add_forward(dense, actions, state.z.view());
+  wide_context_.add_forward(dense, context, state.z.view());
+}
+
+template <class T>
+View<const T> Head<T>::backward(const BasicModel<T>& model, State& state, View<const T> d_z,
+                                T* d_dense, View<T> d_token, View<T> d_pooled) const {
+  const T* dense = model.dense.data();
+  const View<T> input = state.input.view();
+  state.d_input.resize(input.rows, input.cols);
+  state.d_hidden.resize(input.rows, layer1_.out());
+  state.d_before.resize(input.rows, layer1_.out());
+  layer2_.backward(dense, state.hidden1.view(), d_z, d_dense, state.d_hidden.view(), {},
+                   state.transposed);
+  silu_backward(state.before1.data(), state.gate1.data(), state.d_hidden.data(),
+                state.d_before.data(), state.d_before.size());
+  layer1_.backward(dense, state.hidden0.view(), state.d_before.view(), d_dense,
+                   state.d_hidden.view(), {}, state.transposed);
+  silu_backward(state.before0.data(), state.gate0.data(), state.d_hidden.data(),
+                state.d_before.data(), state.d_before.size());
+  layer0_.backward(dense, input, state.d_before.view(), d_dense, state.d_input.view(), {},
+                   state.transposed);
+  const View<T> d_input = state.d_input.view();
+  const View<T> d_actions = d_input.columns(2 * d_ + n_context_, n_pooled_actions_);
+  wide_context_.backward(dense, input.columns(2 * d_, n_context_), d_z, d_dense, View<T>{}, {},
+                         state.transposed);
+  wide_actions_.backward(dense, input.columns(2 * d_ + n_context_, n_pooled_actions_), d_z, d_dense,
+                         d_actions, {.add = true}, state.transposed);
+  norm_token_.backward(dense, state.norm_token, d_input.columns(0, d_), d_dense, d_token);
+  for (std::size_t r = 0; r < d_pooled.rows; ++r) std::fill_n(d_pooled.row(r), d_pooled.cols, T{});
+  norm_pooled_.backward(dense, state.norm_pooled, d_input.columns(d_, d_), d_dense, d_pooled);
+  return d_actions;
+}
+
+template class Head<float>;
+template class Head<double>;
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,170 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+
+namespace sirenfeed::model {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+
+/// Fills one dense tensor; the stream's order is the file's [out, in].
+void start_tensor(const TensorSpec& spec, std::uint64_t seed, std::span<float> out) {
+  std::vector<float> values(spec.size);
+  fill_start(spec.start, seed, spec.start_stream, 0, values);
+  if (!spec.transposed) {
+    std::copy(values.begin(), values.end(), out.begin());
+    return;
+  }
+  const std::size_t rows = spec.shape[0];
+  const std::size_t cols = spec.shape[1];
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < cols; ++c) out[c * rows + r] = values[r * cols + c];
+  }
+}
+
+/// The click bit of every head starts at 0.3/H in the rows click and long_view: someone who clicked
+/// what looks like this candidate will click again.
+void start_wide_action_weight(Model& model) {
+  const ModelConfig& config = model.config;
+  const auto click = std::find(config.actions.begin(), config.actions.end(), "click");
+  if (click == config.actions.end()) return;
+  const auto action = static_cast<std::size_t>(click - config.actions.begin());
+  const std::span<float> weight = model.tensor("head.wide.action_weight");
+  const std::size_t n_tasks = config.n_tasks();
+  for (std::size_t task = 0; task < n_tasks; ++task) {
+    if (config.tasks[task] != "click" && config.tasks[task] != "long_view") continue;
+    for (std::size_t head = 0; head < static_cast<std::size_t>(config.heads); ++head) {
+      const std::size_t bit = head * (config.n_actions() + 1) + action;
+      weight[bit * n_tasks + task] = static_cast<float>(0.3 / config.heads);
+    }
+  }
+}
+
+template <class T>
+std::array<BasicEmbeddingTable<T>, kTableCount> make_tables(const ModelConfig& config) {
+  using Table = BasicEmbeddingTable<T>;
+  const int semantic_width = variant_parts(config).semantic ? config.semantic_width : 0;
+  const Start unit{StartKind::kUniform, 1.0};
+  const std::uint64_t seed = config.seed;
+  return {
+      Table("embedding.item", config.d_model, {StartKind::kConstant, 0.0}, seed),
+      Table("embedding.tag", config.d_model, {StartKind::kNormal, 0.5}, seed),
+      Table("embedding.author", config.d_model, {StartKind::kNormal, 0.1}, seed),
+      Table("rotary.semantic.tag", semantic_width, unit, seed),
+      Table("rotary.semantic.segment", semantic_width, unit, seed),
+  };
+}
+
+/// b += W[:, 4] / 2, the time feature's part of one shift; W lies as [in, out].
+void fold_half_span(Model& model, const std::string& layer) {
+  const std::span<float> weight = model.tensor(layer + ".weight");
+  const std::span<float> bias = model.tensor(layer + ".bias");
+  for (std::size_t o = 0; o < bias.size(); ++o) bias[o] += weight[4 * bias.size() + o] / 2.0F;
+}
+
+base::Result<void> check_item(const Slate& slate, const ItemRef& item, const char* kind,
+                              std::size_t index) {
+  if (item.tags_begin <= item.tags_end && item.tags_end <= slate.tags.size()) return {};
+  return fail(ErrorCode::kInvalidArgument, "{}[{}]: tags {} to {} lie outside the slate's {}", kind,
+              index, item.tags_begin, item.tags_end, slate.tags.size());
+}
+
+}  // namespace
+
+template <class T>
+std::span<T> BasicModel<T>::tensor(std::string_view name) {
+  const TensorSpec* spec = layout.find(name);
+  SF_CHECK(spec != nullptr);
+  return std::span(dense).subspan(spec->offset, spec->size);
+}
+
+template <class T>
+std::span<const T> BasicModel<T>::tensor(std::string_view name) const {
+  const TensorSpec* spec = layout.find(name);
+  SF_CHECK(spec != nullptr);
+  return std::span(dense).subspan(spec->offset, spec->size);
+}
+
+template struct BasicModel<float>;
+template struct BasicModel<double>;
+
+base::Result<Model> make_model(const ModelConfig& config) {
+  SF_TRY(config.validate());
+  Model model;
+  model.config = config;
+  model.layout = make_layout(config);
+  model.dense.resize(model.layout.size);
+  for (const TensorSpec& spec : model.layout.tensors) {
+    start_tensor(spec, config.seed, std::span(model.dense).subspan(spec.offset, spec.size));
+  }
+  start_wide_action_weight(model);
+  model.tables = make_tables<float>(config);
+  model.statistics.context_mean.assign(config.n_context(), 0.0F);
+  model.statistics.context_std.assign(config.n_context(), 1.0F);
+  model.statistics.action_mean.assign(config.n_actions() + 1, 0.0F);
+  model.calibration.scale.assign(config.n_tasks(), 1.0F);
+  model.calibration.bias.assign(config.n_tasks(), 0.0F);
+  return model;
+}
+
+BasicModel<double> to_double(const Model& model) {
+  BasicModel<double> wide;
+  wide.config = model.config;
+  wide.layout = model.layout;
+  wide.dense.assign(model.dense.begin(), model.dense.end());
+  wide.tables = make_tables<double>(model.config);
+  for (std::size_t t = 0; t < kTableCount; ++t) {
+    const EmbeddingTable& from = model.tables[t];
+    for (std::uint32_t index = 0; index < from.size(); ++index) {
+      const std::uint32_t to = wide.tables[t].find_or_create(from.key_at(index));
+      const std::span<const float> row = from.row_at(index);
+      std::copy(row.begin(), row.end(), wide.tables[t].row_at(to).begin());
+    }
+  }
+  wide.statistics = model.statistics;
+  wide.calibration = model.calibration;
+  return wide;
+}
+
+int shift_time_reference(Model& model, std::int64_t newest_learned_ms) {
+  const VariantParts parts = variant_parts(model.config);
+  const std::int64_t half_span = model.config.time_span_ms / 2;
+  int shifts = 0;
+  while (newest_learned_ms - model.config.time_reference_ms > half_span) {
+    model.config.time_reference_ms += half_span;
+    if (parts.sine) fold_half_span(model, "rotary.temporal.sine.0");
+    if (parts.relu) fold_half_span(model, "rotary.temporal.relu.0");
+    if (parts.time_embedding) fold_half_span(model, "time_embedding");
+    ++shifts;
+  }
+  return shifts;
+}
+
+base::Result<void> check_slate(const ModelConfig& config, const Slate& slate) {
+  const std::size_t n_context = config.n_context();
+  if (slate.context.size() != slate.candidates.size() * n_context) {
+    return fail(ErrorCode::kInvalidArgument,
+                "context has {} values, expected {} candidates times {} features",
+                slate.context.size(), slate.candidates.size(), n_context);
+  }
+  for (std::size_t i = 0; i < slate.context.size(); ++i) {
+    if (!std::isfinite(slate.context[i])) {
+      return fail(ErrorCode::kInvalidArgument, "candidates[{}]: feature {} is not finite",
+                  i / n_context, config.context_names[i % n_context]);
+    }
+  }
+  for (std::size_t i = 0; i < slate.history.size(); ++i) {
+    SF_TRY(check_item(slate, slate.history[i].item, "history", i));
+  }
+  for (std::size_t i = 0; i < slate.candidates.size(); ++i) {
+    SF_TRY(check_item(slate, slate.candidates[i], "candidates", i));
+  }
+  return {};
+}
+
+}  // namespace sirenfeed::model

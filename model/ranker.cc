@@ -1,0 +1,196 @@
+#include "model/ranker.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/logit_bias.h"
+#include "model/vector_math.h"
+#include "model/workspace.h"
+
+namespace sirenfeed::model {
+namespace {
+
+/// The one trunk of all variants: what differs is the list of angle terms and the logit bias, each
+/// an object of its own.
+template <class T>
+class TransformerRanker final : public BasicRanker<T> {
+ public:
+  explicit TransformerRanker(const ModelConfig& config)
+      : layout_(make_layout(config)),
+        heads_(static_cast<std::size_t>(config.heads)),
+        planes_(static_cast<std::size_t>(config.planes())),
+        embedding_(config, layout_),
+        angle_terms_(make_angle_terms<T>(config, layout_)),
+        logit_bias_(make_logit_bias<T>(config, layout_)),
+        pooling_(config, layout_),
+        head_(config, layout_) {
+    for (int i = 0; i < config.layers; ++i) {
+      layers_.emplace_back(config, layout_, "layers." + std::to_string(i));
+    }
+  }
+
+  std::span<const T> forward(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                             BasicWorkspace<T>& workspace) const override {
+    SF_CHECK(model.dense.size() == layout_.size);
+    auto& ws = workspace.impl();
+    const T* dense = model.dense.data();
+    ws.index.build(model.config, chunk);
+    plan_block<T>(ws.index, heads_, ws.block_plan);
+    plan_pooling<T>(ws.index, heads_, ws.pooling_plan);
+    embedding_.forward(model, ws.index, ws.rows, ws.embedding, ws.x, ws.a);
+    turn(model, ws);
+    if (logit_bias_ != nullptr) {
+      ws.logit_bias.assign(ws.block_plan.weights_size, T{});
+      logit_bias_->fill(model, ws.index, ws.block_plan, ws.logit_bias.data());
+    }
+    ws.layers.resize(layers_.size());
+    View<const T> x = ws.x.view();
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      layers_[i].forward(dense, x, ws.a.view(), shared(ws, ws.block_plan), ws.layers[i]);
+      x = ws.layers[i].out.view();
+    }
+    pooling_.forward(model, ws.index, x, ws.a.view(), shared(ws, ws.pooling_plan), ws.pooling);
+    head_.forward(model, chunk,
+                  {x.slice(ws.index.history_rows, ws.index.candidate_rows()),
+                   ws.pooling.pooled.view(), ws.pooling.actions.view()},
+                  ws.head);
+    return {ws.head.z.data(), ws.head.z.size()};
+  }
+
+  void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace, std::span<const T> d_z,
+                BasicChunkGradient<T>& gradient) const override {
+    auto& ws = workspace.impl();
+    SF_CHECK(d_z.size() == ws.head.z.size());
+    const T* dense = model.dense.data();
+    gradient.dense.assign(layout_.size, T{});
+    T* d_dense = gradient.dense.data();
+    const std::size_t history = ws.index.history_rows;
+    const std::size_t candidates = ws.index.candidate_rows();
+    ws.d_x.resize_zero(ws.index.rows(), ws.x.cols());
+    ws.d_a.resize_zero(history, ws.x.cols());
+    ws.d_theta.resize_zero(ws.index.rows(), planes_);
+    ws.d_pooled.resize(candidates, ws.x.cols());
+    if (logit_bias_ != nullptr) ws.d_logit_bias.assign(ws.block_plan.weights_size, T{});
+    clear_row_gradients(ws.rows);
+
+    const View<const T> d_z_rows{d_z.data(), candidates, ws.head.z.cols(), ws.head.z.cols()};
+    const View<const T> d_actions =
+        head_.backward(model, ws.head, d_z_rows, d_dense, ws.d_x.view().slice(history, candidates),
+                       ws.d_pooled.view());
+    const View<const T> x = layers_.empty() ? ws.x.view() : ws.layers.back().out.view();
+    pooling_.backward(model, x, ws.a.view(), ws.pooling, shared(ws, ws.pooling_plan),
+                      ws.d_pooled.view(), d_actions, d_dense, ws.d_x.view(), ws.d_a.view());
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      layers_[i].backward(dense, ws.layers[i], shared(ws, ws.block_plan), ws.block_scratch, d_dense,
+                          ws.d_x.view(), ws.d_a.view());
+    }
+    const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
+    for (const auto& term : angle_terms_) term->backward(context, ws.d_theta.view(), d_dense);
+    if (logit_bias_ != nullptr) {
+      logit_bias_->backward(model, ws.index, ws.block_plan, ws.d_logit_bias.data(), d_dense);
+    }
+    embedding_.backward(model, ws.index, ws.embedding, ws.d_x, ws.d_a, ws.rows, d_dense);
+    hand_over_rows(ws, gradient);
+  }
+
+ private:
+  using Impl = typename BasicWorkspace<T>::Impl;
+
+  void turn(const BasicModel<T>& model, Impl& ws) const {
+    if (angle_terms_.empty()) return;
+    ws.theta.resize_zero(ws.index.rows(), planes_);
+    const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
+    for (const auto& term : angle_terms_) term->add(context, ws.theta.view());
+    ws.turns.cosine.resize(ws.theta.rows(), planes_);
+    ws.turns.sine.resize(ws.theta.rows(), planes_);
+    cos_of(ws.theta.data(), ws.turns.cosine.data(), ws.theta.size());
+    sin_of(ws.theta.data(), ws.turns.sine.data(), ws.theta.size());
+  }
+
+  AttentionShared<T> shared(Impl& ws, const AttentionPlan& plan) const {
+    AttentionShared<T> shared;
+    shared.plan = &plan;
+    if (!angle_terms_.empty()) shared.turns = &ws.turns;
+    if (logit_bias_ != nullptr) {
+      shared.bias = ws.logit_bias.data();
+      shared.d_bias = ws.d_logit_bias.data();
+    }
+    shared.d_theta = ws.d_theta.view();
+    shared.scratch = &ws.attention_scratch;
+    return shared;
+  }
+
+  static void hand_over_rows(Impl& ws, BasicChunkGradient<T>& gradient) {
+    const std::array<const KeyIndex*, kTableCount> keys = {
+        &ws.index.items, &ws.index.tags, &ws.index.authors, &ws.index.tags, &ws.index.segments};
+    for (std::size_t t = 0; t < kTableCount; ++t) {
+      BasicRowGradients<T>& out = gradient.tables[t];
+      out.keys.clear();
+      out.rows.clear();
+      const Matrix<T>& rows = ws.rows.gradients[t];
+      if (rows.cols() == 0) continue;
+      // "No tag" is a row of the content table only.
+      const bool skip_none = t == static_cast<std::size_t>(TableId::kSemanticTag);
+      for (std::size_t i = 0; i < rows.rows(); ++i) {
+        const Key key = keys[t]->keys()[i];
+        if (skip_none && key == kNoKey) continue;
+        out.keys.push_back(key);
+        out.rows.insert(out.rows.end(), rows.row(i), rows.row(i) + rows.cols());
+      }
+    }
+  }
+
+  ParameterLayout layout_;
+  std::size_t heads_;
+  std::size_t planes_;
+  TokenEmbedding<T> embedding_;
+  std::vector<std::unique_ptr<const AngleTerm<T>>> angle_terms_;
+  std::unique_ptr<const LogitBias<T>> logit_bias_;
+  std::vector<Block<T>> layers_;
+  Pooling<T> pooling_;
+  Head<T> head_;
+};
+
+template <class T>
+base::Result<std::unique_ptr<const BasicRanker<T>>> make(const ModelConfig& config) {
+  SF_TRY(config.validate());
+  return std::make_unique<const TransformerRanker<T>>(config);
+}
+
+}  // namespace
+
+template <class T>
+BasicWorkspace<T>::BasicWorkspace() : impl_(std::make_unique<Impl>()) {}
+template <class T>
+BasicWorkspace<T>::~BasicWorkspace() = default;
+template <class T>
+BasicWorkspace<T>::BasicWorkspace(BasicWorkspace&&) noexcept = default;
+template <class T>
+BasicWorkspace<T>& BasicWorkspace<T>::operator=(BasicWorkspace&&) noexcept = default;
+template class BasicWorkspace<float>;
+template class BasicWorkspace<double>;
+
+base::Result<std::unique_ptr<const Ranker>> make_ranker(const ModelConfig& config) {
+  return make<float>(config);
+}
+
+base::Result<std::unique_ptr<const BasicRanker<double>>> make_double_ranker(
+    const ModelConfig& config) {
+  return make<double>(config);
+}
+
+base::Result<void> score(const Ranker& ranker, const Model& model, const Slate& slate,
+                         Workspace& workspace, std::span<float> logits) {
+  SF_TRY(check_slate(model.config, slate));
+  const std::size_t n_tasks = model.config.n_tasks();
+  SF_CHECK(logits.size() == slate.candidates.size() * n_tasks);
+  const Slate* const one = &slate;
+  const std::span<const float> z = ranker.forward(model, std::span(&one, 1), workspace);
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    const std::size_t task = i % n_tasks;
+    logits[i] = model.calibration.scale[task] * z[i] + model.calibration.bias[task];
+  }
+  return {};
+}
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,30 @@
+#pragma once
+// Element-wise functions over arrays. Every element goes through the same fixed-width packets, so
+// its bits depend neither on its place in the array nor on the array's length.
+#include <cstddef>
+
+namespace sirenfeed::model {
+
+template <class T>
+void sin_of(const T* x, T* y, std::size_t n);
+template <class T>
+void cos_of(const T* x, T* y, std::size_t n);
+template <class T>
+void exp_of(const T* x, T* y, std::size_t n);
+/// gate = σ(x), y = x · gate.
+template <class T>
+void silu_of(const T* x, T* gate, T* y, std::size_t n);
+/// d_x = d_y · gate · (1 + x (1 − gate)).
+template <class T>
+void silu_backward(const T* x, const T* gate, const T* d_y, T* d_x, std::size_t n);
+
+#define SIRENFEED_VECTOR_MATH(prefix, T)                       \
+  prefix template void sin_of(const T*, T*, std::size_t);      \
+  prefix template void cos_of(const T*, T*, std::size_t);      \
+  prefix template void exp_of(const T*, T*, std::size_t);      \
+  prefix template void silu_of(const T*, T*, T*, std::size_t); \
+  prefix template void silu_backward(const T*, const T*, const T*, T*, std::size_t);
+SIRENFEED_VECTOR_MATH(extern, float)
+SIRENFEED_VECTOR_MATH(extern, double)
+
+}  // namespace sirenfeed::model

@@ -1,0 +1,44 @@
+#pragma once
+// The inside of BasicWorkspace: every intermediate of one forward call. For model/ and its tests.
+#include <vector>
+
+#include "model/angle_terms.h"
+#include "model/attention.h"
+#include "model/block.h"
+#include "model/chunk_index.h"
+#include "model/head.h"
+#include "model/pooling.h"
+#include "model/ranker.h"
+#include "model/token_embedding.h"
+
+namespace sirenfeed::model {
+
+template <class T>
+struct BasicWorkspace<T>::Impl {
+  ChunkIndex index;
+  ChunkRows<T> rows;
+  typename TokenEmbedding<T>::State embedding;
+  Matrix<T> x;  // after token_norm [rows, d]
+  Matrix<T> a;  // [history rows, d]
+
+  AngleState<T> angles;
+  Matrix<T> theta;  // [rows, P]
+  Turns<T> turns;
+
+  AttentionPlan block_plan;
+  AttentionPlan pooling_plan;
+  AttentionScratch<T> attention_scratch;
+  std::vector<T> logit_bias;
+  std::vector<T> d_logit_bias;
+  std::vector<typename Block<T>::State> layers;
+  typename Block<T>::Scratch block_scratch;
+  typename Pooling<T>::State pooling;
+  typename Head<T>::State head;
+
+  Matrix<T> d_x;
+  Matrix<T> d_a;
+  Matrix<T> d_theta;
+  Matrix<T> d_pooled;
+};
+
+}  // namespace sirenfeed::model
