@@ -15,7 +15,9 @@ struct TopicsConfig {
   Partition partitions = 4;        // impressions, clicks, users, requests and examples
   Partition items_partitions = 1;  // items; dead-letters have one
   std::int16_t replication_factor = 1;
-  std::chrono::hours retention{24 * 30};      // items and users are compacted instead
+  /// By the record's own time, which for a replay is the past: Kafka drops what is older within
+  /// minutes of its arrival. 0: unlimited. items and users are compacted instead.
+  std::chrono::hours retention{0};
   std::size_t message_bytes_max = 1'048'588;  // max.message.bytes
   base::Result<void> validate() const;
 };

@@ -1,8 +1,10 @@
 #include <filesystem>
 
 #include "ingest/embedded_log.h"
+#include "ingest/kafka_log.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/support/log_contract.h"
+#include "tests/support/mock_kafka.h"
 #include "tests/support/temp_dir.h"
 
 namespace sirenfeed::ingest {
@@ -41,12 +43,29 @@ LogFactory embedded(std::string name, FsyncPolicy fsync) {
   return {std::move(name), [fsync] { return std::make_unique<EmbeddedUnderTest>(fsync); }};
 }
 
+class KafkaUnderTest final : public LogUnderTest {
+ public:
+  KafkaUnderTest() {
+    KafkaConfig config = kafka_.config();
+    config.message_bytes_max = kMessageBytesMax;
+    auto connected = KafkaLog::connect(config);
+    EXPECT_TRUE(connected) << connected.error().message;
+    if (connected) log_ = *std::move(connected);
+  }
+  EventLog& log() override { return *log_; }
+
+ private:
+  test_support::MockKafka kafka_{kPartitions};
+  std::unique_ptr<EventLog> log_;
+};
+
 INSTANTIATE_TEST_SUITE_P(
     Logs, EventLogContract,
     testing::Values(LogFactory{"Memory", [] { return std::make_unique<MemoryUnderTest>(); }},
                     embedded("EmbeddedAlways", FsyncPolicy::kAlways),
                     embedded("EmbeddedInterval", FsyncPolicy::kInterval),
-                    embedded("EmbeddedNever", FsyncPolicy::kNever)),
+                    embedded("EmbeddedNever", FsyncPolicy::kNever),
+                    LogFactory{"KafkaMock", [] { return std::make_unique<KafkaUnderTest>(); }}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
