@@ -78,11 +78,11 @@ std::string figures_json(const std::vector<std::string>& tasks,
   std::string json = "{";
   for (std::size_t k = 0; k < tasks.size(); ++k) {
     const WindowFigures& f = figures[k];
-    json += fmt::format(
-        R"({}"{}":{{"cells_total":{},"cells":{},"rate":{},"log_loss":{},"ne":{},"auc":{},"ece":{}}})",
-        k == 0 ? "" : ",", tasks[k], f.cells_total, f.cells, number_or_null(f.rate),
-        number_or_null(f.log_loss), number_or_null(f.normalized_entropy), number_or_null(f.auc),
-        number_or_null(f.calibration_error));
+    json += fmt::format(R"({}"{}":{{"cells_total":{},"cells":{},"rate":{},"log_loss":{},"ne":{},)"
+                        R"("auc":{},"ece":{}}})",
+                        k == 0 ? "" : ",", tasks[k], f.cells_total, f.cells, number_or_null(f.rate),
+                        number_or_null(f.log_loss), number_or_null(f.normalized_entropy),
+                        number_or_null(f.auc), number_or_null(f.calibration_error));
   }
   return json + "}";
 }
