@@ -257,10 +257,10 @@ void HttpSession::run_handler(const Route& route, const std::shared_ptr<Exchange
 void HttpSession::arm_deadline(std::chrono::milliseconds after,
                                std::function<HttpResponse()> make) {
   deadline_.expires_after(after);
+  // This is also what keeps the connection alive while a handler has the request.
   deadline_.async_wait(
-      [weak = weak_from_this(), turn = turn_, make = std::move(make)](ErrorCode ec) {
-        const auto self = weak.lock();
-        if (ec || !self || self->turn_ != turn || self->answered_) return;
+      [self = shared_from_this(), turn = turn_, make = std::move(make)](ErrorCode ec) {
+        if (ec || self->turn_ != turn || self->answered_) return;
         self->core_->probe.timed_out.add();
         self->answer(
             turn, make ? make() : overloaded(self->core_->config, "no answer by request_deadline"));
