@@ -8,7 +8,7 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives in inlined libstdc++ and Eigen code at -O3.
   target_compile_options(sirenfeed_options INTERFACE
-    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict
+    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation -Wno-array-bounds -Wno-restrict
     -Wno-dangling-pointer)
 endif()
 if(SIRENFEED_NATIVE)
