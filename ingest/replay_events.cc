@@ -66,7 +66,12 @@ class EventsReader final : public ReplayReader {
                   newest_ms_);
     }
     newest_ms_ = std::max(newest_ms_, time_ms);
-    order_.push({event_topic(event->body), event_key(event->body), std::string(text), time_ms});
+    std::string value(text);
+    if (text.find("\"timestamp\"") == std::string_view::npos) {
+      // Wherever the record is read, its time is this one and not its log's.
+      value = event_json(event->body, JsonForm::kTagged);
+    }
+    order_.push({event_topic(event->body), event_key(event->body), std::move(value), time_ms});
     return {};
   }
 

@@ -173,11 +173,13 @@ TEST_F(ReplayReaderTest, EventLinesPassAsTheyStandInMergeOrder) {
   const std::string click =
       R"({"topic":"clicks","user_id":"u","item_id":"a","timestamp":1650000000001})";
   const std::string gone = R"({"topic":"items","item_id":"a","deleted":true})";
+  const std::string gone_then =  // it happens where it stands
+      R"({"topic":"items","item_id":"a","timestamp":1650000000001,"deleted":true})";
   const std::string user = R"({"topic":"users","user_id":5,"timestamp":"2022-04-24T15:05:41Z"})";
   const std::string path = write_gzip("e.ndjson", "\xEF\xBB\xBF" + click + "\r\n" + shown + "\n\n" +
                                                       item + "\n" + gone + "\n" + user);
   EXPECT_EQ(read(path, ReplayFormat::kEvents),
-            (Strings{"1650000000001 items a " + item, "1650000000001 items a " + gone,
+            (Strings{"1650000000001 items a " + item, "1650000000001 items a " + gone_then,
                      "1650000000001 impressions u " + shown, "1650000000001 clicks u " + click,
                      "1650812741000 users 5 " + user}));
 }
