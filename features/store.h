@@ -1,0 +1,79 @@
+#pragma once
+// The RocksDB folder: one batch writes all or nothing. Keeps RocksDB out of headers.
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "features/features_config.h"
+#include "features/state_keys.h"
+
+namespace sirenfeed::features {
+
+class Store;
+
+/// Writes to come. Threads: one. Ends before its store.
+class WriteBatch {
+ public:
+  explicit WriteBatch(const Store& store);
+  ~WriteBatch();
+  WriteBatch(const WriteBatch&) = delete;
+  WriteBatch& operator=(const WriteBatch&) = delete;
+  void put(Family family, std::string_view key, std::string_view value);
+  void erase(Family family, std::string_view key);
+  void clear();
+  [[nodiscard]] std::size_t count() const;
+
+ private:
+  friend class Store;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What the compaction filter of Family::kExpiring may drop: values whose time lies below.
+struct ExpiryFloors {
+  std::atomic<base::UnixMs> ids{INT64_MIN};
+  std::atomic<base::UnixMs> tombstones{INT64_MIN};
+};
+
+/// Threads: any. Errors: kLocked (another process has the folder), kStorage, kCorrupt.
+class Store {
+ public:
+  static base::Result<std::unique_ptr<Store>> open(const StoreConfig& config);
+  ~Store();
+
+  [[nodiscard]] base::Result<std::optional<std::string>> get(Family family,
+                                                             std::string_view key) const;
+  /// In the order of `keys`, all as of one moment.
+  [[nodiscard]] base::Result<std::vector<std::optional<std::string>>> multi_get(
+      Family family, std::span<const std::string> keys) const;
+  base::Result<void> write(WriteBatch& batch);
+  base::Result<void> sync();
+
+  /// In key order from `from` while keys start with `prefix`, as of one moment; `visit` returns
+  /// false to stop.
+  using Visit = std::function<bool(std::string_view key, std::string_view value)>;
+  base::Result<void> scan(Family family, std::string_view prefix, std::string_view from,
+                          const Visit& visit) const;
+  base::Result<void> scan(Family family, std::string_view prefix, const Visit& visit) const {
+    return scan(family, prefix, prefix, visit);
+  }
+  base::Result<void> backup_to(const std::string& dir) const;
+
+  [[nodiscard]] ExpiryFloors& floors();
+  [[nodiscard]] const std::string& dir() const;
+
+ private:
+  friend class WriteBatch;
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sirenfeed::features

@@ -1,0 +1,302 @@
+#include "features/user_state.h"
+
+#include <algorithm>
+
+#include "features/encode.h"
+
+namespace sirenfeed::features {
+namespace {
+
+constexpr std::uint8_t kUserVersion = 1;
+constexpr std::uint8_t kExternal = 1;
+constexpr std::uint8_t kHasProfile = 2;
+constexpr std::uint8_t kHasTotal = 4;
+
+struct BySeen {
+  bool operator()(const SeenItem& a, Key b) const { return a.item < b; }
+};
+struct ByPair {
+  using Id = std::pair<Key, PairKind>;
+  bool operator()(const PairCounter& a, const Id& b) const { return Id(a.key, a.kind) < b; }
+};
+
+// The part of `sorted` whose keys are in `bucket`.
+template <class T, class KeyOf>
+std::span<const T> bucket_range(const std::vector<T>& sorted, std::size_t bucket, KeyOf key_of) {
+  const auto before = [&](const T& entry, std::size_t b) { return bucket_of(key_of(entry)) < b; };
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), bucket, before);
+  const auto end = std::lower_bound(begin, sorted.end(), bucket + 1, before);
+  return {begin, end};
+}
+
+void encode_entry(Encoder& out, const SequenceEntry& entry, base::UnixMs& time,
+                  ingest::Offset& offset) {
+  out.fixed(entry.item);
+  out.zigzag(entry.time_ms - time);
+  out.zigzag(entry.offset - offset);
+  out.fixed(entry.surface);
+  out.varint(entry.actions.size() * 2 + (entry.exposed ? 1 : 0));
+  for (const ActionMark& mark : entry.actions) {
+    out.byte(static_cast<std::uint8_t>(mark.type << 1U | (mark.value ? 1U : 0U)));
+    out.zigzag(mark.time_ms - entry.time_ms);
+    if (mark.value) out.fixed(*mark.value);
+  }
+  time = entry.time_ms;
+  offset = entry.offset;
+}
+
+SequenceEntry decode_entry(Decoder& in, base::UnixMs& time, ingest::Offset& offset) {
+  SequenceEntry entry;
+  entry.item = in.fixed<Key>();
+  entry.time_ms = time += in.zigzag();
+  entry.offset = offset += in.zigzag();
+  entry.surface = in.fixed<Key>();
+  const std::uint64_t actions = in.varint();
+  entry.exposed = (actions & 1U) != 0;
+  for (std::uint64_t i = 0; i < actions / 2 && in.ok(); ++i) {
+    ActionMark mark;
+    const std::uint8_t type = in.byte();
+    mark.type = static_cast<ActionType>(type >> 1U);
+    mark.time_ms = entry.time_ms + in.zigzag();
+    if ((type & 1U) != 0) mark.value = in.fixed<float>();
+    entry.actions.push_back(mark);
+  }
+  return entry;
+}
+
+void encode_strings(Encoder& out, const std::vector<std::string>& strings) {
+  out.varint(strings.size());
+  for (const std::string& text : strings) out.bytes(text);
+}
+std::vector<std::string> decode_strings(Decoder& in) {
+  std::vector<std::string> strings(in.count());
+  for (std::string& text : strings) text = in.bytes();
+  return strings;
+}
+
+tl::unexpected<base::Error> corrupt(const char* what) {
+  return base::fail(base::ErrorCode::kCorrupt,
+                    "a stored user's {} cannot be decoded; `sirenfeed rebuild` makes it anew",
+                    what);
+}
+
+}  // namespace
+
+const ActionMark* SequenceEntry::find(ActionType type) const {
+  for (const ActionMark& mark : actions) {
+    if (mark.type == type) return &mark;
+  }
+  return nullptr;
+}
+
+const UserCounter* UserState::pair(PairKind kind, Key key) const {
+  const auto it = std::lower_bound(pairs.begin(), pairs.end(), ByPair::Id(key, kind), ByPair());
+  return it != pairs.end() && it->key == key && it->kind == kind ? &it->counter : nullptr;
+}
+
+bool UserState::seen_before(Key item, base::UnixMs t) const {
+  const auto it = std::lower_bound(seen.begin(), seen.end(), item, BySeen());
+  return it != seen.end() && it->item == item && it->first_ms < t;
+}
+
+std::size_t UserState::memory_bytes() const {
+  std::size_t bytes = sizeof *this + sequence.capacity() * sizeof(SequenceEntry) +
+                      seen.capacity() * sizeof(SeenItem) + pairs.capacity() * sizeof(PairCounter);
+  for (const SequenceEntry& entry : sequence)
+    bytes += entry.actions.capacity() * sizeof(ActionMark);
+  if (profile) {
+    for (const std::string& text : profile->blocked_authors) bytes += sizeof text + text.capacity();
+    for (const std::string& text : profile->blocked_tags) bytes += sizeof text + text.capacity();
+  }
+  return bytes;
+}
+
+void UserState::insert(SequenceEntry entry, std::size_t sequence_max) {
+  auto at = sequence.end();
+  while (at != sequence.begin() && std::prev(at)->time_ms > entry.time_ms) --at;
+  sequence.insert(at, std::move(entry));
+  if (sequence.size() > sequence_max) sequence.erase(sequence.begin());
+}
+
+SequenceEntry* UserState::exposure(Key item, base::UnixMs time, ingest::Offset offset) {
+  for (auto it = sequence.rbegin(); it != sequence.rend() && it->time_ms >= time; ++it) {
+    if (it->time_ms == time && it->offset == offset && it->item == item && it->exposed) return &*it;
+  }
+  return nullptr;
+}
+
+SequenceEntry* UserState::exposure_within(Key item, base::UnixMs action, base::UnixMs window) {
+  for (auto it = sequence.rbegin(); it != sequence.rend() && it->time_ms >= action - window; ++it) {
+    if (it->time_ms <= action && it->item == item && it->exposed) return &*it;
+  }
+  return nullptr;
+}
+
+void UserState::see(Key item, base::UnixMs t, const UserLimits& limits, SectionSet& dirty) {
+  const auto it = std::lower_bound(seen.begin(), seen.end(), item, BySeen());
+  if (it != seen.end() && it->item == item) {
+    if (t < it->first_ms) {
+      it->first_ms = t;
+      dirty.set(seen_section(item));
+    }
+    return;
+  }
+  seen.insert(it, {item, t});
+  dirty.set(seen_section(item));
+  if (seen.size() <= limits.seen_max) return;
+  // A sixteenth at once, so that a heavy user does not pay for a search at every exposure.
+  std::vector<std::pair<base::UnixMs, Key>> ages;
+  ages.reserve(seen.size());
+  for (const SeenItem& entry : seen) ages.emplace_back(entry.first_ms, entry.item);
+  const std::size_t drop = limits.seen_max / 16 + 1;
+  std::nth_element(ages.begin(), ages.begin() + static_cast<std::ptrdiff_t>(drop), ages.end());
+  const auto oldest_kept = ages[drop];
+  std::erase_if(seen, [&](const SeenItem& entry) {
+    const bool old = std::pair(entry.first_ms, entry.item) < oldest_kept;
+    if (old) dirty.set(seen_section(entry.item));
+    return old;
+  });
+}
+
+UserCounter& UserState::pair_for(PairKind kind, Key key, base::UnixMs t, const UserLimits& limits,
+                                 SectionSet& dirty) {
+  const ByPair::Id id(key, kind);
+  auto it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
+  dirty.set(pair_section(key));
+  if (it != pairs.end() && it->key == key && it->kind == kind) return it->counter;
+  if (pairs.size() >= limits.pairs_max) {
+    // The lightest leave: all below pair_min_weight, and a sixteenth in any case.
+    std::vector<std::pair<double, ByPair::Id>> weights;
+    weights.reserve(pairs.size());
+    for (const PairCounter& pair : pairs) {
+      const double weight = pair.counter.at(t + 1).of(Count::kShown, HalfLife::kMonth);
+      weights.emplace_back(weight, ByPair::Id(pair.key, pair.kind));
+    }
+    std::sort(weights.begin(), weights.end());
+    std::size_t drop = limits.pairs_max / 16 + 1;
+    while (drop < weights.size() && weights[drop].first < limits.pair_min_weight) ++drop;
+    weights.resize(std::min(drop, weights.size()));
+    std::sort(weights.begin(), weights.end(),
+              [](const auto& a, const auto& b) { return a.second < b.second; });
+    auto next = weights.begin();
+    std::erase_if(pairs, [&](const PairCounter& pair) {
+      if (next == weights.end() || ByPair::Id(pair.key, pair.kind) != next->second) return false;
+      ++next;
+      dirty.set(pair_section(pair.key));
+      return true;
+    });
+    it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
+  }
+  return pairs.insert(it, {key, kind, {}})->counter;
+}
+
+std::string UserState::encode_section(std::size_t section) const {
+  std::string value;
+  Encoder out(value);
+  if (section == kSequenceSection) {
+    if (sequence.empty()) return value;
+    out.varint(sequence.size());
+    base::UnixMs time = 0;
+    ingest::Offset offset = 0;
+    for (const SequenceEntry& entry : sequence) encode_entry(out, entry, time, offset);
+  } else if (section <= kUserBuckets) {
+    const auto range = bucket_range(seen, section - 1, [](const SeenItem& s) { return s.item; });
+    if (range.empty()) return value;
+    out.varint(range.size());
+    for (const SeenItem& entry : range) {
+      out.fixed(entry.item);
+      out.zigzag(entry.first_ms);
+    }
+  } else {
+    const auto range =
+        bucket_range(pairs, section - 1 - kUserBuckets, [](const PairCounter& p) { return p.key; });
+    if (range.empty()) return value;
+    out.varint(range.size());
+    for (const PairCounter& pair : range) {
+      out.fixed(pair.key);
+      out.byte(static_cast<std::uint8_t>(pair.kind));
+      pair.counter.encode(out);
+    }
+  }
+  return value;
+}
+
+std::string UserState::encode_head(bool external) const {
+  std::string value;
+  Encoder out(value);
+  out.byte(kUserVersion);
+  out.byte(static_cast<std::uint8_t>((external ? kExternal : 0U) | (profile ? kHasProfile : 0U) |
+                                     (total.empty() ? 0U : kHasTotal)));
+  if (profile) {
+    out.zigzag(profile->time_ms);
+    out.optional_bytes(profile->segment);
+    encode_strings(out, profile->blocked_authors);
+    encode_strings(out, profile->blocked_tags);
+  }
+  if (!total.empty()) total.encode(out);
+  if (external) return value;
+  for (std::size_t section = 0; section < kUserSections; ++section) {
+    const std::string bytes = encode_section(section);
+    if (bytes.empty()) continue;
+    out.byte(static_cast<std::uint8_t>(section));
+    out.bytes(bytes);
+  }
+  return value;
+}
+
+base::Result<void> UserState::decode_head(std::string_view value, bool& external) {
+  Decoder in(value);
+  const std::uint8_t version = in.byte();
+  const std::uint8_t flags = in.byte();
+  if (!in.ok() || version != kUserVersion) return corrupt("head");
+  external = (flags & kExternal) != 0;
+  if ((flags & kHasProfile) != 0) {
+    profile.emplace();
+    profile->time_ms = in.zigzag();
+    profile->segment = in.optional_bytes();
+    profile->blocked_authors = decode_strings(in);
+    profile->blocked_tags = decode_strings(in);
+  }
+  if ((flags & kHasTotal) != 0) total.decode(in);
+  while (in.ok() && !in.at_end()) {
+    const std::size_t section = in.byte();
+    const std::string_view bytes = in.bytes();
+    if (!in.ok() || section >= kUserSections) return corrupt("head");
+    SF_TRY(decode_section(section, bytes));
+  }
+  if (!in.finished()) return corrupt("head");
+  return {};
+}
+
+base::Result<void> UserState::decode_section(std::size_t section, std::string_view value) {
+  Decoder in(value);
+  if (section == kSequenceSection) {
+    sequence.resize(in.count(18));
+    base::UnixMs time = 0;
+    ingest::Offset offset = 0;
+    for (SequenceEntry& entry : sequence) entry = decode_entry(in, time, offset);
+    if (!in.finished()) return corrupt("sequence");
+  } else if (section <= kUserBuckets) {
+    const std::size_t count = in.count(9);
+    for (std::size_t i = 0; i < count; ++i) {
+      SeenItem entry;
+      entry.item = in.fixed<Key>();
+      entry.first_ms = in.zigzag();
+      seen.push_back(entry);
+    }
+    if (!in.finished()) return corrupt("seen set");
+  } else {
+    const std::size_t count = in.count(15);
+    for (std::size_t i = 0; i < count; ++i) {
+      PairCounter pair;
+      pair.key = in.fixed<Key>();
+      pair.kind = static_cast<PairKind>(in.byte());
+      pair.counter.decode(in);
+      pairs.push_back(pair);
+    }
+    if (!in.finished()) return corrupt("counters");
+  }
+  return {};
+}
+
+}  // namespace sirenfeed::features
