@@ -1,11 +1,12 @@
 #pragma once
 // Makes examples: the inputs at exposure, the labels at the window's close.
+#include <example.pb.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "features/context_computer.h"
-#include "features/example_format/example.pb.h"
 #include "features/features_config.h"
 #include "features/history.h"
 #include "ingest/event.h"

@@ -1,0 +1,166 @@
+#pragma once
+// Turns records into state: the one thread that changes anything. apply_*.cc hold one kind of
+// record each, windows.cc the join's windows.
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "features/action_types.h"
+#include "features/candidate_index.h"
+#include "features/context_computer.h"
+#include "features/example_builder.h"
+#include "features/feature_state.h"
+#include "features/item_side.h"
+#include "features/partition_state.h"
+#include "features/probe.h"
+#include "features/store.h"
+#include "features/user_cache.h"
+#include "ingest/event_sink.h"
+
+namespace sirenfeed::features {
+
+/// What the applier borrows; everything outlives it.
+struct ApplierParts {
+  const FeaturesConfig& config;
+  const FeaturesProbe& probe;
+  const StateWiring& wiring;
+  Store& store;
+  ItemSide& item_side;
+  ActionTypes& types;
+  CandidateIndex& index;
+  const ContextComputer& computer;
+};
+
+/// Threads: one at a time (FeatureState sees to it).
+class Applier {
+ public:
+  explicit Applier(const ApplierParts& parts);
+
+  /// Reads what is kept in memory from the store: at open and after a failed batch.
+  base::Result<void> load();
+
+  base::Result<void> apply(std::span<const ingest::InputRecord> records);
+  base::Result<void> idle(ingest::Partition partition);
+  base::Result<void> close_windows(ingest::Partition partition);
+  base::Result<std::optional<ingest::AppliedPosition>> position(ingest::TopicPartition source);
+  /// Entries that the last batch put into the outbox.
+  [[nodiscard]] std::uint64_t outbox_written() const { return outbox_written_; }
+
+ private:
+  struct Applied {};
+  struct Duplicate {};
+  struct Held {};
+  using Outcome = std::variant<Applied, Duplicate, Held, ingest::Rejection>;
+
+  // What a batch counts, told to the probe when it is committed.
+  struct BatchCounts {
+    std::uint64_t in = 0, applied = 0, duplicate = 0, replayed = 0, out_of_order = 0;
+    std::uint64_t impressions = 0, exposures = 0, attributed = 0, late = 0, unattributed = 0;
+    std::uint64_t examples = 0, idle_closed = 0, outbox = 0;
+    std::array<std::uint64_t, static_cast<std::size_t>(ingest::RejectReason::kUndecodable) + 1>
+        rejected{};
+    base::UnixMs newest_ms = INT64_MIN;
+  };
+
+  // Keys of the node and of the user that one exposure counts on.
+  struct CountKeys {
+    Key item = kNoKey;
+    Key author = kNoKey;
+    Key tag = kNoKey;
+    Key surface = kNoKey;
+  };
+  // A remembered id: its event's time and, for an impression, where it lies.
+  struct KnownId {
+    base::UnixMs time_ms = 0;
+    ingest::Offset offset = 0;
+  };
+
+  // applier.cc
+  base::Result<void> apply_one(const ingest::InputRecord& record);
+  base::Result<Outcome> dispatch(const ingest::InputRecord& record);
+  void settle(const ingest::InputRecord& record, const Outcome& outcome);
+  void write_dead_letter(const ingest::InputRecord& record, const ingest::Rejection& rejection);
+  base::Result<void> commit();
+  void after_commit();
+  void report();
+  base::Result<void> rollback(base::Error error);
+  PartitionState& partition(ingest::Partition number);
+  base::Result<void> load_partition(PartitionState& state);
+  void count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Count what);
+  void remember_id(ingest::Partition partition, char letter, const IdHash& id, KnownId known);
+  base::Result<std::optional<KnownId>> known_id(PartitionState& state, char letter,
+                                                const IdHash& id);
+  [[nodiscard]] base::UnixMs watermark(const PartitionState& state) const;
+  [[nodiscard]] bool too_old(const PartitionState& state, base::UnixMs time) const;
+
+  // apply_impression.cc
+  base::Result<Outcome> apply_impression(const ingest::InputRecord& record,
+                                         const ingest::Impression& event);
+  base::Result<std::optional<ingest::Rejection>> resolve_items(const ingest::Impression& event);
+  void count_exposures(CachedUser& user, const ingest::Impression& event, ingest::Offset offset);
+
+  // apply_action.cc
+  base::Result<Outcome> apply_action(const ingest::InputRecord& record,
+                                     const ingest::Action& event);
+  struct Joined;
+  base::Result<Joined> join(PartitionState& state, CachedUser& user, const ingest::Action& event,
+                            Key item);
+  void add_to_sequence(CachedUser& user, SequenceEntry* entry, const ingest::InputRecord& record,
+                       const ingest::Action& event, Key item);
+
+  // apply_catalog.cc
+  base::Result<Outcome> apply_item(const ingest::ItemUpdate& event);
+  base::Result<void> take_down(CatalogItem item, base::UnixMs time);
+  base::Result<Outcome> apply_user(const ingest::InputRecord& record,
+                                   const ingest::UserUpdate& event);
+  base::Result<void> erase_user(PartitionState& state, CachedUser& user, base::UnixMs time);
+
+  // windows.cc
+  base::Result<void> advance(PartitionState& state, base::UnixMs time);
+  base::Result<std::uint64_t> close_until(PartitionState& state, base::UnixMs watermark);
+  base::Result<void> close(PartitionState& state, Pending& pending);
+  base::Result<void> drop_pending(PartitionState& state, Pending& pending);
+  void write_pending(PartitionState& state);
+  // held.cc
+  [[nodiscard]] bool jumps(const PartitionState& state, base::UnixMs time) const;
+  void hold(PartitionState& state, const ingest::InputRecord& record);
+  base::Result<void> release_confirmed(PartitionState& state);
+  base::Result<void> expire_held(PartitionState& state, bool all);
+
+  const FeaturesConfig& config_;
+  const FeaturesProbe& probe_;
+  const StateWiring& wiring_;
+  Store& store_;
+  ItemSide& item_side_;
+  ActionTypes& types_;
+  CandidateIndex& index_;
+  const base::WallClock wall_clock_;
+  const base::SteadyClock steady_clock_;
+  const ActionType click_;
+  const ActionType long_view_;
+  ExampleBuilder builder_;
+  UserCache users_;
+  std::map<ingest::Partition, PartitionState> partitions_;
+  std::map<ingest::TopicPartition, InputPosition> positions_;
+  std::map<ingest::Partition, std::uint64_t> dead_letter_sequence_;
+  std::uint64_t outbox_written_ = 0;
+
+  // The batch in the making.
+  WriteBatch batch_;
+  BatchCounts counts_;
+  std::unordered_map<IdHash, KnownId, IdHashHash> batch_ids_;
+  std::set<ingest::Partition> dirty_dead_letters_;
+  std::set<Key> clicked_items_;
+  std::vector<Shown> shown_;  // scratch: of the impression being applied
+};
+
+}  // namespace sirenfeed::features

@@ -1,0 +1,133 @@
+// Items and users: the newest event by timestamp counts, a removal leaves a tombstone.
+#include "base/hash.h"
+#include "features/applier.h"
+
+namespace sirenfeed::features {
+
+using ingest::RejectReason;
+
+namespace {
+
+CatalogItem catalog_item(const ingest::ItemUpdate& event, const CatalogItem* before) {
+  CatalogItem item;
+  item.id = event.item_id;
+  item.hash = base::xxh3_64(event.item_id);
+  item.known = true;
+  item.hidden = event.hidden;
+  item.updated_ms = event.time_ms;
+  if (before != nullptr) {
+    item.taken_down_ms = before->taken_down_ms;
+    item.first_shown_ms = before->first_shown_ms;
+  }
+  item.published_ms = event.published_at_ms;
+  item.expires_ms = event.expires_at_ms;
+  item.author_id = event.author_id;
+  if (event.author_id) item.author = base::xxh3_64(*event.author_id);
+  item.tags = event.tags;
+  for (const std::string& tag : event.tags) item.tag_keys.push_back(base::xxh3_64(tag));
+  item.numeric = event.numeric;
+  item.title = event.title;
+  item.url = event.url;
+  item.image_url = event.image_url;
+  item.language = event.language;
+  return item;
+}
+
+}  // namespace
+
+base::Result<Applier::Outcome> Applier::apply_item(const ingest::ItemUpdate& event) {
+  const Key hash = base::xxh3_64(event.item_id);
+  const CatalogItemPtr before = item_side_.item(hash);
+  if (before != nullptr && before->id != event.item_id) {
+    return Outcome(ingest::Rejection{
+        RejectReason::kIdCollision,
+        fmt::format("item_id \"{}\" has the same hash as \"{}\"", event.item_id, before->id)});
+  }
+  if (before != nullptr && before->taken_down_ms && event.time_ms <= *before->taken_down_ms) {
+    if (event.deleted) return Outcome(Duplicate{});
+    return Outcome(ingest::Rejection{RejectReason::kTombstone, "the item was taken down later"});
+  }
+  // What is known is newer: a late event changes nothing but the tombstone.
+  const bool older = before != nullptr && before->known && event.time_ms < before->updated_ms;
+  if (event.deleted) {
+    if (older) {
+      CatalogItem item = *before;
+      item.taken_down_ms = event.time_ms;
+      item_side_.set_item(std::move(item));
+      return Outcome(Applied{});
+    }
+    CatalogItem item;
+    item.id = event.item_id;
+    item.hash = hash;
+    SF_TRY(take_down(std::move(item), event.time_ms));
+    return Outcome(Applied{});
+  }
+  if (!older) item_side_.set_item(catalog_item(event, before.get()));
+  return Outcome(Applied{});
+}
+
+// Leaves the id and the tombstone; metadata and counters go, so that a later event starts anew.
+base::Result<void> Applier::take_down(CatalogItem item, base::UnixMs time) {
+  const Key hash = item.hash;
+  item.updated_ms = time;
+  item.taken_down_ms = time;
+  item_side_.set_item(std::move(item));
+  item_side_.reset({CounterKind::kItem, hash, 0});
+  item_side_.reset({CounterKind::kItemUnattributed, hash, 0});
+  std::string prefix = counter_key({CounterKind::kItemSurface, hash, 0});
+  prefix.resize(prefix.size() - sizeof(Key));
+  std::vector<CounterKey> keys;
+  SF_TRY(store_.scan(Family::kState, prefix, [&](std::string_view key, std::string_view) {
+    keys.push_back(parse_counter_key(key));
+    return true;
+  }));
+  // And those that this batch has made.
+  item_side_.for_changed_counters([&](const CounterKey& key, const ItemCounter&) {
+    if (key.kind == CounterKind::kItemSurface && key.a == hash) keys.push_back(key);
+  });
+  for (const CounterKey& key : keys) item_side_.reset(key);
+  clicked_items_.insert(hash);
+  return {};
+}
+
+base::Result<Applier::Outcome> Applier::apply_user(const ingest::InputRecord& record,
+                                                   const ingest::UserUpdate& event) {
+  PartitionState& state = partition(record.source.partition);
+  SF_ASSIGN(CachedUser * user, users_.get(state.partition, event.user_id));
+  if (user->erased_ms && event.time_ms <= *user->erased_ms) {
+    if (event.erase) return Outcome(Duplicate{});
+    return Outcome(ingest::Rejection{RejectReason::kTombstone, "the user was erased afterwards"});
+  }
+  if (event.erase) {
+    SF_TRY(erase_user(state, *user, event.time_ms));
+    return Outcome(Applied{});
+  }
+  std::optional<UserProfile>& profile = user->state.profile;
+  if (profile && event.time_ms < profile->time_ms) return Outcome(Applied{});  // older: no change
+  users_.touch(*user);
+  profile.emplace();
+  profile->time_ms = event.time_ms;
+  profile->segment = event.segment;
+  profile->blocked_authors = event.blocked_authors;
+  profile->blocked_tags = event.blocked_tags;
+  return Outcome(Applied{});
+}
+
+base::Result<void> Applier::erase_user(PartitionState& state, CachedUser& user, base::UnixMs time) {
+  users_.erase(user, time);
+  for (Pending* pending : state.pending.of_user(user.id)) SF_TRY(drop_pending(state, *pending));
+  std::erase_if(state.held, [&](const HeldRecord& held) {
+    const auto& body = std::get<ingest::EventBody>(held.record.content);
+    const auto* impression = std::get_if<ingest::Impression>(&body);
+    const auto* action = std::get_if<ingest::Action>(&body);
+    const bool of_user = (impression != nullptr && impression->user_id == user.id) ||
+                         (action != nullptr && action->user_id == user.id);
+    if (!of_user) return false;
+    batch_.erase(Family::kState, held_key(held.record.source, held.record.offset));
+    settle(held.record, ingest::Rejection{RejectReason::kTombstone, "the user was erased"});
+    return true;
+  });
+  return {};
+}
+
+}  // namespace sirenfeed::features

@@ -1,0 +1,57 @@
+#pragma once
+// What the applying thread keeps of each partition and input, beside users.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "features/feature_state.h"
+#include "features/pending_set.h"
+#include "ingest/event_sink.h"
+
+namespace sirenfeed::features {
+
+/// The last applied record of an input and what became of all of them.
+struct InputPosition {
+  std::optional<ingest::AppliedPosition> applied;
+  Conservation counts;
+  bool dirty = false;
+
+  [[nodiscard]] std::string encode() const;
+  [[nodiscard]] static base::Result<InputPosition> decode(std::string_view value);
+};
+
+/// A record far ahead of the watermark, waiting for others to confirm its date.
+struct HeldRecord {
+  ingest::InputRecord record;
+  base::SteadyTime since;
+};
+
+struct PartitionState {
+  ingest::Partition partition = 0;
+  std::optional<base::UnixMs> newest_ms;  // greatest time applied of impressions and clicks
+  base::UnixMs merged_ms = INT64_MIN;     // greatest time applied of any input; not stored
+  std::uint64_t epoch = 1;                // of the examples
+  std::uint64_t last_sequence = 0;        // of the examples written to the outbox
+  bool dirty = false;
+  PendingSet pending;
+  std::vector<PendingSet::Place> unstored;  // opened by the batch in the making
+  std::vector<HeldRecord> held;
+
+  /// meta = version · newest · epoch · last_sequence.
+  [[nodiscard]] std::string encode_meta() const;
+  [[nodiscard]] base::Result<void> decode_meta(std::string_view value);
+};
+
+/// Held records and labels as they are stored.
+[[nodiscard]] std::string encode_held(const ingest::InputRecord& record);
+[[nodiscard]] base::Result<ingest::InputRecord> decode_held(std::string_view value);
+[[nodiscard]] std::string encode_labels(const Pending& pending);
+/// As encode_labels wrote them: everything of a pending impression but its example.
+[[nodiscard]] base::Result<Pending> decode_labels(std::string_view value);
+
+}  // namespace sirenfeed::features

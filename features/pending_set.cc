@@ -1,0 +1,75 @@
+#include "features/pending_set.h"
+
+#include <example.pb.h>
+
+#include <algorithm>
+
+namespace sirenfeed::features {
+
+PendingSet::PendingSet() = default;
+PendingSet::~PendingSet() = default;
+PendingSet::PendingSet(PendingSet&&) noexcept = default;
+PendingSet& PendingSet::operator=(PendingSet&&) noexcept = default;
+
+Pending& PendingSet::add(Pending pending) {
+  const Place place(pending.time_ms, pending.offset);
+  example_bytes_ += pending.example_bytes;
+  by_user_[pending.user_id].push_back(place);
+  return by_place_.insert_or_assign(place, std::move(pending)).first->second;
+}
+
+Pending* PendingSet::at(Place place) {
+  const auto it = by_place_.find(place);
+  return it == by_place_.end() ? nullptr : &it->second;
+}
+
+std::vector<Pending*> PendingSet::of_user(std::string_view user_id) {
+  std::vector<Pending*> result;
+  const auto it = by_user_.find(std::string(user_id));
+  if (it == by_user_.end()) return result;
+  for (const Place& place : it->second) result.push_back(at(place));
+  return result;
+}
+
+Pending* PendingSet::find(std::string_view user_id, const IdHash& id) {
+  for (Pending* pending : of_user(user_id)) {
+    if (pending->id == id) return pending;
+  }
+  return nullptr;
+}
+
+Pending* PendingSet::newest_within(std::string_view user_id, Key item, base::UnixMs action,
+                                   base::UnixMs window) {
+  Pending* newest = nullptr;
+  for (Pending* pending : of_user(user_id)) {
+    const bool within = pending->time_ms <= action && action - pending->time_ms <= window;
+    if (!within || pending->find(item) == nullptr) continue;
+    if (newest == nullptr ||
+        Place(newest->time_ms, newest->offset) < Place(pending->time_ms, pending->offset)) {
+      newest = pending;
+    }
+  }
+  return newest;
+}
+
+Pending* PendingSet::first() { return by_place_.empty() ? nullptr : &by_place_.begin()->second; }
+
+void PendingSet::remove(Pending& pending) {
+  const Place place(pending.time_ms, pending.offset);
+  example_bytes_ -= pending.example_bytes;
+  const auto user = by_user_.find(pending.user_id);
+  std::erase(user->second, place);
+  if (user->second.empty()) by_user_.erase(user);
+  by_place_.erase(place);
+}
+
+void PendingSet::drop_stored_examples() {
+  for (auto& [place, pending] : by_place_) {
+    if (!pending.stored || pending.example == nullptr) continue;
+    example_bytes_ -= pending.example_bytes;
+    pending.example_bytes = 0;
+    pending.example.reset();
+  }
+}
+
+}  // namespace sirenfeed::features

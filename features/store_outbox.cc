@@ -1,0 +1,110 @@
+#include "features/store_outbox.h"
+
+#include "features/encode.h"
+#include "features/state_keys.h"
+
+namespace sirenfeed::features {
+namespace {
+
+constexpr std::size_t kPrefixBytes = 6;  // 0x01 partition letter
+
+char letter_of(const OutboxStream& stream) {
+  return stream.topic == ingest::Topic::kExamples ? kExamplesLetter : kDeadLettersLetter;
+}
+
+OutboxStream stream_of(std::string_view key) {
+  OutboxStream stream;
+  stream.partition = static_cast<ingest::Partition>(read_be32(key.data() + 1));
+  stream.topic = key[5] == kExamplesLetter ? ingest::Topic::kExamples : ingest::Topic::kDeadLetters;
+  return stream;
+}
+
+}  // namespace
+
+base::Result<std::vector<OutboxStream>> StoreOutbox::streams() const {
+  std::vector<OutboxStream> streams;
+  std::string from(1, '\x01');
+  // One seek a stream: to its first entry, then past everything it may hold.
+  for (bool more = true; more;) {
+    more = false;
+    SF_TRY(store_.scan(Family::kOutbox, "\x01", from, [&](std::string_view key, std::string_view) {
+      streams.push_back(stream_of(key));
+      from = std::string(key.substr(0, kPrefixBytes)) + std::string(9, '\xFF');
+      more = true;
+      return false;
+    }));
+  }
+  return streams;
+}
+
+base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, std::uint64_t from,
+                                                         std::size_t entries_max,
+                                                         std::size_t bytes_max) const {
+  std::vector<OutboxEntry> entries;
+  std::size_t bytes = 0;
+  bool damaged = false;
+  const char letter = letter_of(stream);
+  SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
+                     outbox_key(stream.partition, letter, from),
+                     [&](std::string_view key, std::string_view value) {
+                       if (!entries.empty() && bytes + value.size() > bytes_max) return false;
+                       bytes += value.size();
+                       Decoder in(value);
+                       OutboxEntry entry;
+                       entry.sequence = read_be64(key.data() + kPrefixBytes);
+                       entry.time_ms = in.zigzag();
+                       entry.key = in.bytes();
+                       entry.value = in.bytes();
+                       damaged = damaged || !in.finished();
+                       entries.push_back(std::move(entry));
+                       return entries.size() < entries_max;
+                     }));
+  if (damaged) {
+    return base::fail(base::ErrorCode::kCorrupt, "an outbox entry of {}/{} cannot be decoded",
+                      ingest::topic_name(stream.topic), stream.partition);
+  }
+  return entries;
+}
+
+base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t sequence) {
+  const char letter = letter_of(stream);
+  WriteBatch batch(store_);
+  SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
+                     [&](std::string_view key, std::string_view) {
+                       if (read_be64(key.data() + kPrefixBytes) > sequence) return false;
+                       batch.erase(Family::kOutbox, key);
+                       return true;
+                     }));
+  const std::size_t gone = batch.count();
+  if (gone == 0) return {};
+  SF_TRY(store_.write(batch));
+  probe_.outbox_sent.add(gone);
+  probe_.outbox_entries.add(-static_cast<double>(gone));
+  return {};
+}
+
+void StoreOutbox::wait(std::chrono::milliseconds timeout) const {
+  base::MutexLock lock(mutex_);
+  if (!fresh_) lock.wait_for(written_, timeout);
+  fresh_ = false;
+}
+
+void StoreOutbox::notify() {
+  {
+    base::MutexLock lock(mutex_);
+    fresh_ = true;
+  }
+  written_.notify_all();
+}
+
+base::Result<void> StoreOutbox::count_entries() const {
+  double entries = 0;
+  SF_TRY(store_.scan(Family::kOutbox, "\x01", [&](std::string_view, std::string_view) {
+    entries += 1;
+    return true;
+  }));
+  probe_.outbox_entries.set(entries);
+  return {};
+}
+
+}  // namespace sirenfeed::features
