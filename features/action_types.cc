@@ -1,5 +1,7 @@
 #include "features/action_types.h"
 
+#include <algorithm>
+
 #include "features/encode.h"
 
 namespace sirenfeed::features {
@@ -54,7 +56,7 @@ std::string ActionTypes::encode() const {
 
 void ActionTypes::rollback() {
   base::MutexLock lock(mutex_);
-  names_.resize(stored_);
+  names_.resize(std::max(stored_, pinned_));
 }
 
 }  // namespace sirenfeed::features

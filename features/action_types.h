@@ -31,12 +31,17 @@ class ActionTypes {
   [[nodiscard]] std::string encode() const;
   void commit() { stored_ = names_.size(); }
   void rollback();
-  void set_stored(std::size_t count) { stored_ = count; }
+  /// At open: what the store has, and that all names of now stay whatever is rolled back.
+  void set_stored(std::size_t count) {
+    stored_ = count;
+    pinned_ = names_.size();
+  }
 
  private:
   mutable base::Mutex mutex_;       // guards growth of names_; the applying thread reads without
   std::vector<std::string> names_;  // by type
   std::size_t stored_ = 0;
+  std::size_t pinned_ = 0;
 };
 
 }  // namespace sirenfeed::features

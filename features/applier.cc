@@ -205,7 +205,14 @@ void Applier::write_dead_letter(const ingest::InputRecord& record,
   out.zigzag(record.log_time_ms);
   out.bytes(fmt::format("{}/{}/{}", ingest::topic_name(record.source.topic), p, record.offset));
   out.bytes(ingest::dead_letter_json(ingest::dead_letter_of(record, rejection)));
-  batch_.put(Family::kOutbox, outbox_key(p, kDeadLettersLetter, sequence), value);
+  put_outbox({ingest::Topic::kDeadLetters, p}, sequence, value);
+}
+
+void Applier::put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value) {
+  const char letter =
+      stream.topic == ingest::Topic::kExamples ? kExamplesLetter : kDeadLettersLetter;
+  batch_.put(Family::kOutbox, outbox_key(stream.partition, letter, sequence), value);
+  batch_outbox_[stream] = sequence;
   ++counts_.outbox;
 }
 
@@ -343,7 +350,7 @@ void Applier::report() {
       probe_.rejected(static_cast<ingest::RejectReason>(i), counts_.rejected[i]);
     }
   }
-  outbox_written_ = counts_.outbox;
+  outbox_written_ = std::exchange(batch_outbox_, {});
   if (counts_.outbox > 0) probe_.outbox_entries.add(static_cast<double>(counts_.outbox));
   counts_ = BatchCounts{};
   batch_.clear();
@@ -362,7 +369,8 @@ base::Result<void> Applier::rollback(base::Error error) {
   batch_ids_.clear();
   dirty_dead_letters_.clear();
   clicked_items_.clear();
-  outbox_written_ = 0;
+  outbox_written_.clear();
+  batch_outbox_.clear();
   SF_TRY(load());
   return base::fail(std::move(error));
 }

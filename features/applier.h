@@ -52,8 +52,9 @@ class Applier {
   base::Result<void> idle(ingest::Partition partition);
   base::Result<void> close_windows(ingest::Partition partition);
   base::Result<std::optional<ingest::AppliedPosition>> position(ingest::TopicPartition source);
-  /// Entries that the last batch put into the outbox.
-  [[nodiscard]] std::uint64_t outbox_written() const { return outbox_written_; }
+  /// The last sequence of each stream that the last batch put into the outbox.
+  using OutboxWritten = std::map<OutboxStream, std::uint64_t>;
+  [[nodiscard]] const OutboxWritten& outbox_written() const { return outbox_written_; }
 
  private:
   struct Applied {};
@@ -88,6 +89,7 @@ class Applier {
   base::Result<void> apply_one(const ingest::InputRecord& record);
   base::Result<Outcome> dispatch(const ingest::InputRecord& record);
   void settle(const ingest::InputRecord& record, const Outcome& outcome);
+  void put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value);
   void write_dead_letter(const ingest::InputRecord& record, const ingest::Rejection& rejection);
   base::Result<void> commit();
   void after_commit();
@@ -152,12 +154,13 @@ class Applier {
   std::map<ingest::Partition, PartitionState> partitions_;
   std::map<ingest::TopicPartition, InputPosition> positions_;
   std::map<ingest::Partition, std::uint64_t> dead_letter_sequence_;
-  std::uint64_t outbox_written_ = 0;
+  OutboxWritten outbox_written_;
 
   // The batch in the making.
   WriteBatch batch_;
   BatchCounts counts_;
   std::unordered_map<IdHash, KnownId, IdHashHash> batch_ids_;
+  OutboxWritten batch_outbox_;
   std::set<ingest::Partition> dirty_dead_letters_;
   std::set<Key> clicked_items_;
   std::vector<Shown> shown_;  // scratch: of the impression being applied

@@ -111,7 +111,7 @@ struct FeatureState::Impl {
         applier({config, probe, wiring, *store, item_side, types, index, computer}) {}
 
   base::Result<void> finish(base::Result<void> done) {
-    if (done && applier.outbox_written() > 0) outbox.notify();
+    if (done && !applier.outbox_written().empty()) outbox.notify(applier.outbox_written());
     return done;
   }
 };
@@ -133,7 +133,7 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
   impl->types.set_stored(stored);
   SF_TRY(impl->applier.load());
   if (impl->config.index.enabled) SF_TRY(fill_index(*impl->store, impl->index));
-  SF_TRY(impl->outbox.count_entries());
+  SF_TRY(impl->outbox.load());
   return std::unique_ptr<FeatureState>(new FeatureState(std::move(impl)));
 }
 

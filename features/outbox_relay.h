@@ -29,8 +29,6 @@ struct OutboxRelayConfig {
 /// partition modulo the topic's. Threads: owns one, between start() and stop().
 class OutboxRelay {
  public:
-  using MakeWriter = std::function<base::Result<std::unique_ptr<ingest::LogWriter>>()>;
-
   /// `log` and `outbox` outlive the relay.
   OutboxRelay(OutboxRelayConfig config, Outbox& outbox, ingest::EventLog& log,
               const FeaturesProbe& probe);

@@ -1,5 +1,7 @@
 #include "features/store_outbox.h"
 
+#include <algorithm>
+
 #include "features/encode.h"
 #include "features/state_keys.h"
 
@@ -23,18 +25,17 @@ OutboxStream stream_of(std::string_view key) {
 
 base::Result<std::vector<OutboxStream>> StoreOutbox::streams() const {
   std::vector<OutboxStream> streams;
-  std::string from(1, '\x01');
-  // One seek a stream: to its first entry, then past everything it may hold.
-  for (bool more = true; more;) {
-    more = false;
-    SF_TRY(store_.scan(Family::kOutbox, "\x01", from, [&](std::string_view key, std::string_view) {
-      streams.push_back(stream_of(key));
-      from = std::string(key.substr(0, kPrefixBytes)) + std::string(9, '\xFF');
-      more = true;
-      return false;
-    }));
+  base::MutexLock lock(mutex_);
+  for (const auto& [stream, bounds] : bounds_) {
+    if (bounds.written > bounds.acknowledged) streams.push_back(stream);
   }
   return streams;
+}
+
+std::uint64_t StoreOutbox::first(OutboxStream stream) const {
+  base::MutexLock lock(mutex_);
+  const auto it = bounds_.find(stream);
+  return it == bounds_.end() ? 0 : it->second.acknowledged + 1;
 }
 
 base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, std::uint64_t from,
@@ -45,7 +46,7 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
   bool damaged = false;
   const char letter = letter_of(stream);
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
-                     outbox_key(stream.partition, letter, from),
+                     outbox_key(stream.partition, letter, std::max(from, first(stream))),
                      [&](std::string_view key, std::string_view value) {
                        if (!entries.empty() && bytes + value.size() > bytes_max) return false;
                        bytes += value.size();
@@ -70,6 +71,7 @@ base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t s
   const char letter = letter_of(stream);
   WriteBatch batch(store_);
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
+                     outbox_key(stream.partition, letter, first(stream)),
                      [&](std::string_view key, std::string_view) {
                        if (read_be64(key.data() + kPrefixBytes) > sequence) return false;
                        batch.erase(Family::kOutbox, key);
@@ -78,6 +80,11 @@ base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t s
   const std::size_t gone = batch.count();
   if (gone == 0) return {};
   SF_TRY(store_.write(batch));
+  {
+    base::MutexLock lock(mutex_);
+    Bounds& bounds = bounds_[stream];
+    bounds.acknowledged = std::max(bounds.acknowledged, sequence);
+  }
   probe_.outbox_sent.add(gone);
   probe_.outbox_entries.add(-static_cast<double>(gone));
   return {};
@@ -89,20 +96,27 @@ void StoreOutbox::wait(std::chrono::milliseconds timeout) const {
   fresh_ = false;
 }
 
-void StoreOutbox::notify() {
+void StoreOutbox::notify(const Written& written) {
   {
     base::MutexLock lock(mutex_);
+    for (const auto& [stream, sequence] : written) bounds_[stream].written = sequence;
     fresh_ = true;
   }
   written_.notify_all();
 }
 
-base::Result<void> StoreOutbox::count_entries() const {
+base::Result<void> StoreOutbox::load() {
   double entries = 0;
-  SF_TRY(store_.scan(Family::kOutbox, "\x01", [&](std::string_view, std::string_view) {
+  std::map<OutboxStream, Bounds> found;
+  SF_TRY(store_.scan(Family::kOutbox, "\x01", [&](std::string_view key, std::string_view) {
+    const std::uint64_t sequence = read_be64(key.data() + kPrefixBytes);
+    const auto at = found.try_emplace(stream_of(key), Bounds{sequence - 1, sequence}).first;
+    at->second.written = sequence;
     entries += 1;
     return true;
   }));
+  base::MutexLock lock(mutex_);
+  bounds_ = std::move(found);
   probe_.outbox_entries.set(entries);
   return {};
 }

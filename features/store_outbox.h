@@ -1,5 +1,6 @@
 #pragma once
 #include <condition_variable>
+#include <map>
 
 #include "base/mutex.h"
 #include "features/outbox.h"
@@ -20,16 +21,27 @@ class StoreOutbox final : public Outbox {
   base::Result<void> acknowledge(OutboxStream stream, std::uint64_t sequence) override;
   void wait(std::chrono::milliseconds timeout) const override;
 
-  /// A batch with entries was committed.
-  void notify();
-  /// Sets the gauge to what lies in the store.
-  base::Result<void> count_entries() const;
+  /// The last sequence of each stream that a batch has written.
+  using Written = std::map<OutboxStream, std::uint64_t>;
+  /// After that batch was committed.
+  void notify(const Written& written);
+  /// Finds out what lies in the store: at open.
+  base::Result<void> load();
 
  private:
+  // Reads begin behind what was acknowledged: a seek would step over every deleted entry that no
+  // compaction has removed yet.
+  struct Bounds {
+    std::uint64_t acknowledged = 0;
+    std::uint64_t written = 0;
+  };
+  [[nodiscard]] std::uint64_t first(OutboxStream stream) const;
+
   Store& store_;
   const FeaturesProbe& probe_;
   mutable base::Mutex mutex_;
   mutable std::condition_variable written_;
+  std::map<OutboxStream, Bounds> bounds_ SF_GUARDED_BY(mutex_);
   mutable bool fresh_ SF_GUARDED_BY(mutex_) = true;
 };
 

@@ -54,9 +54,7 @@ base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
     out.zigzag(part.time_ms());
     out.bytes(part.user_id());
     out.bytes(part.SerializeAsString());
-    batch_.put(Family::kOutbox, outbox_key(state.partition, kExamplesLetter, part.sequence()),
-               value);
-    ++counts_.outbox;
+    put_outbox({ingest::Topic::kExamples, state.partition}, part.sequence(), value);
   }
   ++counts_.examples;
   return drop_pending(state, pending);
