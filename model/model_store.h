@@ -31,7 +31,7 @@ struct Manifest {
   std::uint64_t bytes = 0;
   std::uint64_t xxh3 = 0;             // of model.safetensors
   std::vector<double> canary_logits;  // of canary_slates(), to be met within 1e-3
-  std::string metrics_json = "{}";    // free form, one JSON object
+  std::string metrics_json = "{}";    // free form JSON; {} in place of what is not JSON
 };
 
 /// What serving uses: immutable once made.
