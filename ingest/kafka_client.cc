@@ -127,6 +127,7 @@ base::ErrorCode code_of(rd_kafka_resp_err_t error) noexcept {
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
       return ErrorCode::kInvalidArgument;
     default:
       return ErrorCode::kInternal;
@@ -151,7 +152,8 @@ base::Result<std::unique_ptr<KafkaMetadata>> KafkaMetadata::connect(const KafkaC
   return metadata;
 }
 
-void KafkaMetadata::on_error(rd_kafka_t*, int, const char* reason, void* self) noexcept {
+void KafkaMetadata::on_error(rd_kafka_t*, int error, const char* reason, void* self) noexcept {
+  if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;  // says less than the error before it
   auto* metadata = static_cast<KafkaMetadata*>(self);
   base::MutexLock lock(metadata->mutex_);
   metadata->last_error_ = reason;

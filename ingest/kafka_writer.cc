@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <condition_variable>
 #include <thread>
 #include <utility>
@@ -12,6 +13,9 @@ namespace {
 
 using base::ErrorCode;
 using Steady = std::chrono::steady_clock;
+
+constexpr int kPurgeAll =
+    RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING;
 
 /// Threads: append() and flush() any; `poller_` runs the deliveries.
 class Writer final : public LogWriter {
@@ -152,6 +156,11 @@ tl::unexpected<base::Error> Writer::refusal(rd_kafka_resp_err_t error, const Rec
     return base::fail(ErrorCode::kTooLarge, "a record for topic {} is over message_bytes_max = {}",
                       topic, config_.message_bytes_max);
   }
+  if (error == RD_KAFKA_RESP_ERR__FATAL) {
+    std::array<char, 512> reason{};
+    rd_kafka_fatal_error(client_.get(), reason.data(), reason.size());
+    return base::fail(ErrorCode::kClosed, "writer {}: {}", name_, reason.data());
+  }
   return kafka_failure(error, fmt::format("append to {}/{}", topic, record.target.partition));
 }
 
@@ -164,6 +173,10 @@ base::Result<Offset> Writer::outcome(const rd_kafka_message_t& message) const {
                       "{} of {} bytes: over the broker's limit, which has to be at least "
                       "message_bytes_max = {} (topic setting max.message.bytes)",
                       what, message.len + message.key_len, config_.message_bytes_max);
+  }
+  if (message.err == RD_KAFKA_RESP_ERR_INVALID_RECORD && message.key == nullptr) {
+    return base::fail(ErrorCode::kInvalidArgument,
+                      "{}: refused by the broker: a record of a compacted topic needs a key", what);
   }
   return kafka_failure(message.err, what);
 }
@@ -186,7 +199,17 @@ void Writer::on_error(rd_kafka_t* client, int error, const char*, void* self) no
   if (error != RD_KAFKA_RESP_ERR__FATAL) return;  // passes by itself, and is in the log
   std::array<char, 512> reason{};
   rd_kafka_fatal_error(client, reason.data(), reason.size());
-  static_cast<Writer*>(self)->kill({ErrorCode::kClosed, reason.data()});
+  auto* writer = static_cast<Writer*>(self);
+  {
+    // Nothing more is accepted. The failed record's own report says more than this one, so it is
+    // the one that the writer dies of, unless there is none.
+    base::MutexLock lock(writer->mutex_);
+    if (writer->under_way_ > 0) {
+      rd_kafka_purge(client, kPurgeAll);
+      return;
+    }
+  }
+  writer->kill({ErrorCode::kClosed, reason.data()});
 }
 
 /// Everything under way is reported as failed, later appends are refused.

@@ -17,7 +17,6 @@ using testing::HasSubstr;
 constexpr TopicPartition kClicks0{Topic::kClicks, 0};
 constexpr TopicPartition kClicks1{Topic::kClicks, 1};
 constexpr TopicPartition kImpressions1{Topic::kImpressions, 1};
-constexpr TopicPartition kItems{Topic::kItems, 0};
 
 }  // namespace
 
@@ -104,17 +103,17 @@ TEST_P(EventLogContract, OffsetsCountFromZeroInEachPartition) {
 TEST_P(EventLogContract, ARecordComesBackAsItWasAppended) {
   auto writer = log().open_writer("w");
   ASSERT_TRUE(writer);
-  ASSERT_TRUE((*writer)->append(kItems, "key", "value", 1'650'812'741'436, {}));
-  ASSERT_TRUE((*writer)->append(kItems, "key", std::nullopt, 1'650'812'741'437, {}));
-  ASSERT_TRUE((*writer)->append(kItems, std::nullopt, "", 1'650'812'741'438, {}));
-  ASSERT_TRUE((*writer)->append(kItems, std::string("\0x", 2), std::string("\xff\0", 2), 9, {}));
+  ASSERT_TRUE((*writer)->append(kClicks0, "key", "value", 1'650'812'741'436, {}));
+  ASSERT_TRUE((*writer)->append(kClicks0, "key", std::nullopt, 1'650'812'741'437, {}));
+  ASSERT_TRUE((*writer)->append(kClicks0, std::nullopt, "", 1'650'812'741'438, {}));
+  ASSERT_TRUE((*writer)->append(kClicks0, std::string("\0x", 2), std::string("\xff\0", 2), 9, {}));
   ASSERT_TRUE((*writer)->flush(kPatience));
   const auto reading = reader();
-  ASSERT_TRUE(reading->assign(kItems, std::nullopt));
-  const Seen seen = poll_to_end(*reading, {kItems});
+  ASSERT_TRUE(reading->assign(kClicks0, std::nullopt));
+  const Seen seen = poll_to_end(*reading, {kClicks0});
   ASSERT_EQ(seen.count(), 4U);
-  const auto& records = seen.records.at(kItems);
-  EXPECT_EQ(records[0].source, kItems);
+  const auto& records = seen.records.at(kClicks0);
+  EXPECT_EQ(records[0].source, kClicks0);
   EXPECT_EQ(records[0].offset, 0);
   EXPECT_EQ(records[0].log_time_ms, 1'650'812'741'436);
   EXPECT_EQ(records[0].key, "key");
@@ -124,6 +123,23 @@ TEST_P(EventLogContract, ARecordComesBackAsItWasAppended) {
   EXPECT_EQ(records[2].value, "");
   EXPECT_EQ(records[3].key, std::string("\0x", 2));
   EXPECT_EQ(records[3].value, std::string("\xff\0", 2));
+}
+
+TEST_P(EventLogContract, AKeyedNullValueIsATombstoneOnTheCompactedTopics) {
+  auto writer = log().open_writer("w");
+  ASSERT_TRUE(writer);
+  for (const Topic topic : {Topic::kItems, Topic::kUsers}) {
+    ASSERT_TRUE((*writer)->append({topic, 0}, "id", std::nullopt, 1'650'812'741'437, {}));
+  }
+  ASSERT_TRUE((*writer)->flush(kPatience));
+  const auto reading = reader();
+  ASSERT_TRUE(reading->assign({Topic::kItems, 0}, std::nullopt));
+  const Seen seen = poll_to_end(*reading, {{Topic::kItems, 0}});
+  ASSERT_EQ(seen.count(), 1U);
+  const LogRecord& record = seen.records.at({Topic::kItems, 0}).front();
+  EXPECT_EQ(record.key, "id");
+  EXPECT_EQ(record.value, std::nullopt);
+  EXPECT_EQ(record.log_time_ms, 1'650'812'741'437);
 }
 
 TEST_P(EventLogContract, ReadingStartsAtTheOffsetAsked) {

@@ -28,7 +28,7 @@ class LogUnderTest {
 
 struct LogFactory {
   std::string name;
-  std::function<std::unique_ptr<LogUnderTest>()> make;
+  std::function<std::unique_ptr<LogUnderTest>()> make;  // null: cannot be had on this machine
   friend std::ostream& operator<<(std::ostream& out, const LogFactory& factory) {
     return out << factory.name;
   }
@@ -41,7 +41,7 @@ class EventLogContract : public testing::TestWithParam<LogFactory> {
 
   void SetUp() override {
     under_test_ = GetParam().make();
-    ASSERT_NE(under_test_, nullptr);
+    if (under_test_ == nullptr) GTEST_SKIP() << "no " << GetParam().name << " on this machine";
   }
   EventLog& log() { return under_test_->log(); }
 
