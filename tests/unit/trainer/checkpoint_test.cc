@@ -1,0 +1,146 @@
+#include "trainer/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/hash.h"
+#include "tests/unit/trainer/synthetic_examples.h"
+#include "trainer/online_trainer.h"
+
+namespace sirenfeed::trainer {
+namespace {
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    file_ = (folder_ / "trainer.checkpoint").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::unique_ptr<OnlineTrainer> fresh(const StepConfig& config = testing::small_step(),
+                                              const model::Model& start = testing::small_model()) {
+    return *OnlineTrainer::create(start, config);
+  }
+  static std::unique_ptr<OnlineTrainer> trained() {
+    auto trainer = fresh();
+    const auto examples = testing::decode_all(testing::make_examples({.examples = 48}));
+    for (std::size_t begin = 0; begin < 48; begin += 16) {
+      std::vector<const DecodedExample*> batch;
+      for (std::size_t i = begin; i < begin + 16; ++i) batch.push_back(&examples[i]);
+      trainer->learn(batch);
+    }
+    return trainer;
+  }
+  static std::string state_of(const OnlineTrainer& trainer) {
+    std::string bytes;
+    trainer.append_to(bytes);
+    return bytes;
+  }
+  std::string read() const {
+    std::ifstream in(file_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& bytes) const {
+    std::ofstream(file_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  base::Error refusal(std::unique_ptr<OnlineTrainer> into = fresh()) const {
+    const auto result = read_checkpoint(file_, *into);
+    EXPECT_FALSE(result.has_value());
+    return result ? base::Error{base::ErrorCode::kInternal, "it was accepted"} : result.error();
+  }
+
+  const Positions positions_{{0, {.next_offset = 48, .epoch = 1, .sequence = 48}},
+                             {3, {.next_offset = 7, .epoch = 2, .sequence = 5}}};
+  std::filesystem::path folder_;
+  std::string file_;
+};
+
+TEST_F(Checkpoint, GivesBackEverything) {
+  const auto trainer = trained();
+  ASSERT_TRUE(write_checkpoint(file_, *trainer, positions_).has_value());
+  const auto other = fresh();
+  const auto positions = read_checkpoint(file_, *other);
+  ASSERT_TRUE(positions.has_value()) << positions.error().message;
+  ASSERT_TRUE(positions->has_value());
+  EXPECT_EQ(**positions, positions_);
+  EXPECT_EQ(state_of(*other), state_of(*trainer));
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".tmp"));
+}
+
+TEST_F(Checkpoint, NoFileIsNoError) {
+  const auto trainer = fresh();
+  const auto positions = read_checkpoint(file_, *trainer);
+  ASSERT_TRUE(positions.has_value());
+  EXPECT_FALSE(positions->has_value());
+}
+
+TEST_F(Checkpoint, ATruncatedFileIsRefused) {
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  const std::string bytes = read();
+  for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 3) {
+    write(bytes.substr(0, length));
+    EXPECT_EQ(refusal().code, base::ErrorCode::kCorrupt) << length;
+  }
+}
+
+TEST_F(Checkpoint, AFlippedBitAnywhereIsRefused) {
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  const std::string bytes = read();
+  for (std::size_t at = 0; at < bytes.size(); at += 1 + at / 2) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    write(damaged);
+    EXPECT_EQ(refusal().code, base::ErrorCode::kCorrupt) << at;
+  }
+}
+
+TEST_F(Checkpoint, AnotherVersionOrShapeIsNamed) {
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  std::string bytes = read();
+  bytes[8] = 2;
+  bytes.resize(bytes.size() - 8);
+  const std::uint64_t sum = base::xxh3_64(bytes);
+  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  write(bytes);
+  EXPECT_NE(refusal().message.find("version 2"), std::string::npos) << refusal().message;
+
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  StepConfig step = testing::small_step();
+  step.optimizer.row_rate = 0.1;
+  EXPECT_NE(refusal(fresh(step)).message.find("configuration"), std::string::npos);
+  model::ModelConfig config = testing::small_config();
+  config.d_model = 16;
+  EXPECT_NE(refusal(fresh(testing::small_step(), *model::make_model(config)))
+                .message.find("configuration"),
+            std::string::npos);
+}
+
+TEST_F(Checkpoint, TheNumberOfThreadsMayChange) {
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  StepConfig step = testing::small_step();
+  step.threads = 2;
+  const auto other = fresh(step);
+  EXPECT_TRUE(read_checkpoint(file_, *other).has_value());
+}
+
+TEST_F(Checkpoint, AFolderThatCannotBeWrittenLeavesTheOldFile) {
+  const auto trainer = trained();
+  ASSERT_TRUE(write_checkpoint(file_, *trainer, positions_).has_value());
+  const std::string before = read();
+  std::filesystem::create_directories(file_ + ".tmp");  // so that the temporary file cannot be made
+  const auto refused = write_checkpoint(file_, *trainer, positions_);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kStorage);
+  EXPECT_NE(refused.error().message.find(file_), std::string::npos);
+  EXPECT_EQ(read(), before);
+}
+
+}  // namespace
+}  // namespace sirenfeed::trainer
