@@ -127,12 +127,12 @@ rocksdb::DBOptions db_options(const StoreConfig& config,
 
 base::Error open_error(const rocksdb::Status& status, const std::string& dir) {
   const std::string text = status.ToString();
-  if (status.IsIOError() && text.find("lock") != std::string::npos &&
-      text.find("While lock file") != std::string::npos) {
+  const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
+  if (says("While lock file") || says("lock hold by current process")) {
     return {base::ErrorCode::kLocked,
-            fmt::format("the state folder {} is open in another process", dir)};
+            fmt::format("the state folder {} is open in another process (or twice in this one)", dir)};
   }
-  return error_of(status, "cannot open", dir);
+  return error_of(status, "cannot open a database", dir);
 }
 
 }  // namespace

@@ -6,7 +6,9 @@ namespace {
 
 constexpr base::UnixMs kWindow = 600'000;
 
-std::uint32_t labels(const Example& example, int c = 0) { return example.candidates(c).label_bits(); }
+std::uint32_t labels(const Example& example, int c = 0) {
+  return example.candidates(c).label_bits();
+}
 
 TEST(Join, AnActionWithinTheWindowIsALabelAndOneAfterItIsNot) {
   StateUnderTest s;

@@ -1,8 +1,7 @@
 #pragma once
 // A state in a folder of its own and records made by hand.
-#include <gtest/gtest.h>
-
 #include <example.pb.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
