@@ -166,7 +166,7 @@ void add_trainer(CLI::App& root, Settings& s) {
   section.add("threads", t.step.threads, "0: all cores; never changes a byte");
   section.add("dense_rate", t.step.optimizer.dense_rate, "Adam's rate");
   section.add("row_rate", t.step.optimizer.row_rate, "Adagrad's rate of the tables");
-  section.add("pairwise_alpha", t.step.loss.pairwise_alpha, "Weight of the pairwise term");
+  section.add("pairwise_alpha", t.step.loss.pairwise_weight, "Weight of the pairwise term");
   section.add("metric_window_cells", t.step.metric_window_cells,
               "Window of the progressive metrics");
   section.add("publish_interval_ms", t.publish_interval, "Between two model versions");
