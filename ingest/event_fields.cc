@@ -102,7 +102,8 @@ bool EventFields::names(std::string_view name, Json value, std::size_t names_max
   std::unordered_set<std::string> seen;
   std::string text;
   std::size_t index = 0;
-  for (const Json entry : value.get_array().value_unsafe()) {
+  const simdjson::dom::array array = value.get_array().value_unsafe();
+  for (const Json entry : array) {
     if (!id(fmt::format("{}[{}]", name, index++), entry, text)) return false;
     if (seen.insert(text).second) out.push_back(text);
     if (out.size() > names_max) {
@@ -203,7 +204,8 @@ bool EventFields::numeric(std::string_view name, Json value,
                           std::vector<std::pair<std::string, double>>& out) {
   if (!value.is_object()) return expected(RejectReason::kWrongType, name, "an object", value);
   out.clear();
-  for (const auto field : value.get_object().value_unsafe()) {
+  const simdjson::dom::object object = value.get_object().value_unsafe();
+  for (const auto field : object) {
     if (field.value.is_null()) continue;
     const std::string path = fmt::format("{}.{}", name, excerpt(field.key));
     double number_value = 0;
@@ -238,7 +240,8 @@ bool EventFields::position(const std::string& name, Json value, std::optional<st
 
 bool EventFields::shown_item(const std::string& name, Json value, ShownItem& out) {
   if (!value.is_object()) return id(name, value, out.item_id);
-  for (const auto field : value.get_object().value_unsafe()) {
+  const simdjson::dom::object object = value.get_object().value_unsafe();
+  for (const auto field : object) {
     if (field.value.is_null()) continue;
     bool good = true;
     if (field.key == "item_id") {
@@ -263,7 +266,7 @@ bool EventFields::shown_item(const std::string& name, Json value, ShownItem& out
 
 bool EventFields::shown_items(std::string_view name, Json value, std::vector<ShownItem>& out) {
   if (!value.is_array()) return expected(RejectReason::kWrongType, name, "an array", value);
-  const auto array = value.get_array().value_unsafe();
+  const simdjson::dom::array array = value.get_array().value_unsafe();
   const std::size_t count = array.size();  // saturates far above any limit
   if (count == 0) {
     return fail(RejectReason::kEmptyItems,
