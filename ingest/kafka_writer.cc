@@ -17,6 +17,12 @@ using Steady = std::chrono::steady_clock;
 constexpr int kPurgeAll =
     RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING;
 
+/// A null pointer is a null key or value; that of an empty one is not null. librdkafka copies.
+decltype(rd_kafka_vu_t::u.mem) bytes_of(const std::optional<std::string>& bytes) {
+  if (!bytes) return {nullptr, 0};
+  return {const_cast<char*>(bytes->data()), bytes->size()};
+}
+
 /// Threads: append() and flush() any; `poller_` runs the deliveries.
 class Writer final : public LogWriter {
  public:
@@ -127,15 +133,26 @@ base::Result<void> Writer::append(TopicPartition target, std::optional<std::stri
 
 rd_kafka_resp_err_t Writer::produce(const Record& record, OnDelivered& on_delivered) {
   const std::string topic = kafka_topic_name(config_, record.target.topic);
-  // A null pointer is a null key or value, an empty one is empty.
-  const char* key = record.key ? record.key->data() : nullptr;
-  const char* value = record.value ? record.value->data() : nullptr;
   auto report = std::make_unique<OnDelivered>(std::move(on_delivered));
-  const rd_kafka_resp_err_t error = rd_kafka_producev(
-      client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.target.partition),
-      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, key ? record.key->size() : 0),
-      RD_KAFKA_V_VALUE(const_cast<char*>(value), value ? record.value->size() : 0),
-      RD_KAFKA_V_TIMESTAMP(record.time_ms), RD_KAFKA_V_OPAQUE(report.get()), RD_KAFKA_V_END);
+  std::array<rd_kafka_vu_t, 7> fields{};
+  fields[0].vtype = RD_KAFKA_VTYPE_TOPIC;
+  fields[0].u.cstr = topic.c_str();
+  fields[1].vtype = RD_KAFKA_VTYPE_PARTITION;
+  fields[1].u.i32 = record.target.partition;
+  fields[2].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
+  fields[2].u.i = RD_KAFKA_MSG_F_COPY;
+  fields[3].vtype = RD_KAFKA_VTYPE_KEY;
+  fields[3].u.mem = bytes_of(record.key);
+  fields[4].vtype = RD_KAFKA_VTYPE_VALUE;
+  fields[4].u.mem = bytes_of(record.value);
+  fields[5].vtype = RD_KAFKA_VTYPE_TIMESTAMP;
+  fields[5].u.i64 = record.time_ms;
+  fields[6].vtype = RD_KAFKA_VTYPE_OPAQUE;
+  fields[6].u.ptr = report.get();
+  const KafkaPtr<rd_kafka_error_t> refused(
+      rd_kafka_produceva(client_.get(), fields.data(), fields.size()));
+  const rd_kafka_resp_err_t error =
+      refused ? rd_kafka_error_code(refused.get()) : RD_KAFKA_RESP_ERR_NO_ERROR;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     on_delivered = std::move(*report);
     return error;
