@@ -173,9 +173,9 @@ tl::unexpected<base::Error> Writer::refusal(rd_kafka_resp_err_t error, const Rec
     return base::fail(ErrorCode::kTooLarge, "a record for topic {} is over message_bytes_max = {}",
                       topic, config_.message_bytes_max);
   }
-  if (error == RD_KAFKA_RESP_ERR__FATAL) {
-    std::array<char, 512> reason{};
-    rd_kafka_fatal_error(client_.get(), reason.data(), reason.size());
+  std::array<char, 512> reason{};
+  if (rd_kafka_fatal_error(client_.get(), reason.data(), reason.size()) !=
+      RD_KAFKA_RESP_ERR_NO_ERROR) {
     return base::fail(ErrorCode::kClosed, "writer {}: {}", name_, reason.data());
   }
   return kafka_failure(error, fmt::format("append to {}/{}", topic, record.target.partition));
