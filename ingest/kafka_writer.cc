@@ -229,18 +229,20 @@ void Writer::on_error(rd_kafka_t* client, int error, const char*, void* self) no
   writer->kill({ErrorCode::kClosed, reason.data()});
 }
 
-/// Everything under way is reported as failed, later appends are refused.
+/// Everything under way is reported as failed, later appends are refused. What was purged may be
+/// reported before the record that failed, whose error then takes the place of theirs.
 void Writer::kill(const base::Error& error) {
+  bool first = false;
   {
     base::MutexLock lock(mutex_);
-    if (dead_) return;
+    if (dead_ && (dead_->code != ErrorCode::kClosed || error.code == ErrorCode::kClosed)) return;
+    first = !dead_;
     dead_ = error;
   }
   if (error.code != ErrorCode::kClosed) {
     base::log_warning("kafka writer {}: {}; what is under way fails with it", name_, error.message);
   }
-  rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
-                                    RD_KAFKA_PURGE_F_NON_BLOCKING);
+  if (first) rd_kafka_purge(client_.get(), kPurgeAll);
   delivered_.notify_all();
 }
 
