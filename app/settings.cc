@@ -94,6 +94,7 @@ base::Result<void> Settings::resolve() {
     kafka.properties[pair.first] = pair.second;
   }
   ingest.parser.check_future = clock_kind() == ClockKind::kWall;
+  serving.api.parser = ingest.parser;
   ingest.idle_flush_after = optional_ms(idle_flush_after_ms);
   trainer.batch_linger = optional_ms(batch_linger_ms);
   trainer.checkpoint_file = trainer_dir() + "/checkpoint";

@@ -36,6 +36,7 @@ double SimulatorReport::share_of_optimum() const {
 namespace {
 
 constexpr base::UnixMs kClickDelayMs = 1000;
+constexpr std::size_t kQuotedBytesMax = 300;  // of a response, in an error
 
 void add(SimulatorReport& to, const SimulatorReport& one) {
   to.visits += one.visits;
@@ -76,7 +77,7 @@ base::Result<void> Loop::publish(json::array events) {
     const bool busy = response.status == 429 || response.status == 503;
     if (!busy || std::chrono::steady_clock::now() >= deadline) {
       return fail(ErrorCode::kUnavailable, "POST /v1/events answered {}: {}", response.status,
-                  response.body);
+                  response.body.substr(0, kQuotedBytesMax));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // as Retry-After asks, in small
   }

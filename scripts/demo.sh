@@ -7,5 +7,10 @@ cd "$(dirname "$0")/.."
 binary=${1:-build/release/sirenfeed}
 http=${HTTP:-127.0.0.1:8080}
 data=$(mktemp -d "${TMPDIR:-/tmp}/sirenfeed-demo.XXXXXX")
-trap 'rm -rf "$data"' EXIT
-"$binary" up --data "$data" --http "$http" --simulate --simulate.speed "${SPEED:-7200}"
+"$binary" up --data "$data" --http "$http" --simulate --simulate.speed "${SPEED:-7200}" &
+pid=$!
+# The folder goes once the process has ended, however the script was asked to.
+trap 'kill "$pid" 2>/dev/null || true; wait "$pid" || true; rm -rf "$data"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+wait "$pid"
