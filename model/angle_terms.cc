@@ -292,7 +292,9 @@ std::vector<std::unique_ptr<const AngleTerm<T>>> make_angle_terms(const ModelCon
   return terms;
 }
 
-SIRENFEED_ANGLE_TERMS(, float)
-SIRENFEED_ANGLE_TERMS(, double)
+template std::vector<std::unique_ptr<const AngleTerm<float>>> make_angle_terms(
+    const ModelConfig&, const ParameterLayout&);
+template std::vector<std::unique_ptr<const AngleTerm<double>>> make_angle_terms(
+    const ModelConfig&, const ParameterLayout&);
 
 }  // namespace sirenfeed::model

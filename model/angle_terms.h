@@ -64,11 +64,10 @@ template <class T>
 [[nodiscard]] std::vector<std::unique_ptr<const AngleTerm<T>>> make_angle_terms(
     const ModelConfig& config, const ParameterLayout& layout);
 
-#define SIRENFEED_ANGLE_TERMS(prefix, T)                                             \
-  prefix template std::vector<std::unique_ptr<const AngleTerm<T>>> make_angle_terms( \
-      const ModelConfig&, const ParameterLayout&);
-SIRENFEED_ANGLE_TERMS(extern, float)
-SIRENFEED_ANGLE_TERMS(extern, double)
+extern template std::vector<std::unique_ptr<const AngleTerm<float>>> make_angle_terms(
+    const ModelConfig&, const ParameterLayout&);
+extern template std::vector<std::unique_ptr<const AngleTerm<double>>> make_angle_terms(
+    const ModelConfig&, const ParameterLayout&);
 
 /// τ_j in ms of the calendar planes: 1 hour to 60 days, geometric.
 [[nodiscard]] std::vector<std::int64_t> calendar_periods_ms(std::size_t planes);

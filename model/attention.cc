@@ -211,11 +211,11 @@ void Attention<T>::backward_part(const Inputs& in, const Part& part, const T* we
   gemm(left_transposed(w), d_o, history(gradients.d_v), GemmStart::kAdd);
 }
 
-#define SIRENFEED_ATTENTION(T)                                                   \
-  template void plan_block<T>(const ChunkIndex&, std::size_t, AttentionPlan&);   \
-  template void plan_pooling<T>(const ChunkIndex&, std::size_t, AttentionPlan&); \
-  template class Attention<T>;
-SIRENFEED_ATTENTION(float)
-SIRENFEED_ATTENTION(double)
+template void plan_block<float>(const ChunkIndex&, std::size_t, AttentionPlan&);
+template void plan_pooling<float>(const ChunkIndex&, std::size_t, AttentionPlan&);
+template class Attention<float>;
+template void plan_block<double>(const ChunkIndex&, std::size_t, AttentionPlan&);
+template void plan_pooling<double>(const ChunkIndex&, std::size_t, AttentionPlan&);
+template class Attention<double>;
 
 }  // namespace sirenfeed::model

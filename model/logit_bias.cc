@@ -150,7 +150,9 @@ std::unique_ptr<const LogitBias<T>> make_logit_bias(const ModelConfig& config,
   return nullptr;
 }
 
-SIRENFEED_LOGIT_BIAS(, float)
-SIRENFEED_LOGIT_BIAS(, double)
+template std::unique_ptr<const LogitBias<float>> make_logit_bias(const ModelConfig&,
+                                                                 const ParameterLayout&);
+template std::unique_ptr<const LogitBias<double>> make_logit_bias(const ModelConfig&,
+                                                                  const ParameterLayout&);
 
 }  // namespace sirenfeed::model

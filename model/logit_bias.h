@@ -26,10 +26,9 @@ template <class T>
 [[nodiscard]] std::unique_ptr<const LogitBias<T>> make_logit_bias(const ModelConfig& config,
                                                                   const ParameterLayout& layout);
 
-#define SIRENFEED_LOGIT_BIAS(prefix, T)                                                   \
-  prefix template std::unique_ptr<const LogitBias<T>> make_logit_bias(const ModelConfig&, \
-                                                                      const ParameterLayout&);
-SIRENFEED_LOGIT_BIAS(extern, float)
-SIRENFEED_LOGIT_BIAS(extern, double)
+extern template std::unique_ptr<const LogitBias<float>> make_logit_bias(const ModelConfig&,
+                                                                        const ParameterLayout&);
+extern template std::unique_ptr<const LogitBias<double>> make_logit_bias(const ModelConfig&,
+                                                                         const ParameterLayout&);
 
 }  // namespace sirenfeed::model

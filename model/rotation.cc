@@ -41,7 +41,11 @@ void rotate_backward(View<T> d_x, View<const T> rotated, const Turns<T>& turns,
   }
 }
 
-SIRENFEED_ROTATION(, float)
-SIRENFEED_ROTATION(, double)
+template void rotate(View<float>, const Turns<float>&, std::size_t);
+template void rotate(View<double>, const Turns<double>&, std::size_t);
+template void rotate_backward(View<float>, View<const float>, const Turns<float>&, std::size_t,
+                              View<float>);
+template void rotate_backward(View<double>, View<const double>, const Turns<double>&, std::size_t,
+                              View<double>);
 
 }  // namespace sirenfeed::model

@@ -21,11 +21,11 @@ template <class T>
 void rotate_backward(View<T> d_x, View<const T> rotated, const Turns<T>& turns,
                      std::size_t first_row, View<T> d_theta);
 
-#define SIRENFEED_ROTATION(prefix, T)                                                        \
-  prefix template void rotate(View<T>, const Turns<T>&, std::size_t);                        \
-  prefix template void rotate_backward(View<T>, View<const T>, const Turns<T>&, std::size_t, \
-                                       View<T>);
-SIRENFEED_ROTATION(extern, float)
-SIRENFEED_ROTATION(extern, double)
+extern template void rotate(View<float>, const Turns<float>&, std::size_t);
+extern template void rotate(View<double>, const Turns<double>&, std::size_t);
+extern template void rotate_backward(View<float>, View<const float>, const Turns<float>&,
+                                     std::size_t, View<float>);
+extern template void rotate_backward(View<double>, View<const double>, const Turns<double>&,
+                                     std::size_t, View<double>);
 
 }  // namespace sirenfeed::model

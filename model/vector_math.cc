@@ -60,7 +60,15 @@ void silu_backward(const T* x, const T* gate, const T* d_y, T* d_x, std::size_t 
   }
 }
 
-SIRENFEED_VECTOR_MATH(, float)
-SIRENFEED_VECTOR_MATH(, double)
+template void sin_of(const float*, float*, std::size_t);
+template void cos_of(const float*, float*, std::size_t);
+template void exp_of(const float*, float*, std::size_t);
+template void silu_of(const float*, float*, float*, std::size_t);
+template void silu_backward(const float*, const float*, const float*, float*, std::size_t);
+template void sin_of(const double*, double*, std::size_t);
+template void cos_of(const double*, double*, std::size_t);
+template void exp_of(const double*, double*, std::size_t);
+template void silu_of(const double*, double*, double*, std::size_t);
+template void silu_backward(const double*, const double*, const double*, double*, std::size_t);
 
 }  // namespace sirenfeed::model

@@ -18,13 +18,16 @@ void silu_of(const T* x, T* gate, T* y, std::size_t n);
 template <class T>
 void silu_backward(const T* x, const T* gate, const T* d_y, T* d_x, std::size_t n);
 
-#define SIRENFEED_VECTOR_MATH(prefix, T)                       \
-  prefix template void sin_of(const T*, T*, std::size_t);      \
-  prefix template void cos_of(const T*, T*, std::size_t);      \
-  prefix template void exp_of(const T*, T*, std::size_t);      \
-  prefix template void silu_of(const T*, T*, T*, std::size_t); \
-  prefix template void silu_backward(const T*, const T*, const T*, T*, std::size_t);
-SIRENFEED_VECTOR_MATH(extern, float)
-SIRENFEED_VECTOR_MATH(extern, double)
+extern template void sin_of(const float*, float*, std::size_t);
+extern template void cos_of(const float*, float*, std::size_t);
+extern template void exp_of(const float*, float*, std::size_t);
+extern template void silu_of(const float*, float*, float*, std::size_t);
+extern template void silu_backward(const float*, const float*, const float*, float*, std::size_t);
+extern template void sin_of(const double*, double*, std::size_t);
+extern template void cos_of(const double*, double*, std::size_t);
+extern template void exp_of(const double*, double*, std::size_t);
+extern template void silu_of(const double*, double*, double*, std::size_t);
+extern template void silu_backward(const double*, const double*, const double*, double*,
+                                   std::size_t);
 
 }  // namespace sirenfeed::model

@@ -14,10 +14,10 @@ ModelConfig two_features() {
 
 TEST(SlateJson, ReadsEveryFieldAndItsAbsence) {
   const auto slate = slate_from_json(
-      two_features(),
-      R"({"time":1650812741436,"segment":"de","history":[{"item":"i","tags":["x","y"],"author":null,)"
-      R"("time":null,"actions":["like","hide","click"]}],)"
-      R"("candidates":[{"item":"c","tags":[],"author":"p","context":[1,-2.5]}]})");
+      two_features(), R"({"time":1650812741436,"segment":"de",)"
+                      R"("history":[{"item":"i","tags":["x","y"],"author":null,)"
+                      R"("time":null,"actions":["like","hide","click"]}],)"
+                      R"("candidates":[{"item":"c","tags":[],"author":"p","context":[1,-2.5]}]})");
   ASSERT_TRUE(slate) << slate.error().message;
   EXPECT_EQ(slate->time_ms, 1650812741436);
   EXPECT_EQ(slate->segment, base::xxh3_64("de"));
