@@ -62,13 +62,17 @@ base::Error listen_error(const tcp::endpoint& endpoint, const boost::system::err
 
 struct HttpServer::Impl {
   explicit Impl(std::shared_ptr<HttpCore> http_core)
-      : core(std::move(http_core)), acceptor(core->io), retry(core->io) {}
+      : core(std::move(http_core)),
+        work(asio::make_work_guard(core->io)),
+        acceptor(core->io),
+        retry(core->io) {}
 
   base::Result<void> listen(const tcp::endpoint& endpoint);
   void accept();
   void on_accepted(tcp::socket socket);
 
   std::shared_ptr<HttpCore> core;
+  asio::executor_work_guard<asio::io_context::executor_type> work;  // until nothing is posted
   tcp::acceptor acceptor;
   asio::steady_timer retry;
   tcp::endpoint local;
@@ -156,6 +160,7 @@ void HttpServer::stop(std::chrono::milliseconds grace) {
     base::MutexLock lock(core.post_mutex);
     core.drained = true;
   }
+  impl.work.reset();
   impl.threads.clear();  // run() returns once every operation has ended
 }
 

@@ -168,6 +168,7 @@ TEST_F(HttpServerTest, SlowClientsAreDisconnected) {
   EXPECT_TRUE(silent.closed_within(milliseconds(5000)));
   EXPECT_TRUE(slow_header.closed_within(milliseconds(5000)));
   EXPECT_TRUE(slow_body.closed_within(milliseconds(5000)));
+  server_->stop();
   EXPECT_EQ(probe_.timed_out.value(), 2U);
 }
 
