@@ -8,8 +8,7 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives in inlined libstdc++ and Eigen code at -O3.
   target_compile_options(sirenfeed_options INTERFACE
-    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation -Wno-array-bounds -Wno-restrict
-    -Wno-dangling-pointer)
+    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation -Wno-array-bounds -Wno-restrict)
 endif()
 if(SIRENFEED_NATIVE)
   set(SIRENFEED_CPU_FLAGS -march=native)
