@@ -64,7 +64,6 @@ struct Chunk {
   std::vector<float> d_z;
   model::ChunkGradient gradient;
   double loss = 0;
-  bool finite = false;
 };
 
 }  // namespace
@@ -150,10 +149,6 @@ void BatchGradient::Impl::run_chunk(const model::Model& model,
                                   std::span(chunk.d_z).subspan(at, cells));
   }
   ranker.backward(model, workspace, chunk.d_z, chunk.gradient);
-  chunk.finite = std::isfinite(chunk.loss) && all_finite(chunk.gradient.dense);
-  for (const auto& table : chunk.gradient.tables) {
-    chunk.finite = chunk.finite && all_finite(table.rows);
-  }
 }
 
 void BatchGradient::Impl::sum_dense(std::size_t chunk_count) {
@@ -207,14 +202,13 @@ const BatchResult& BatchGradient::compute(const model::Model& model,
 
   BatchResult& result = impl.result;
   result.loss = 0;
-  result.finite = true;
-  for (std::size_t c = 0; c < chunk_count; ++c) {
-    result.loss += impl.chunks[c].loss;
-    result.finite = result.finite && impl.chunks[c].finite;
-  }
-  if (!result.finite) return result;
+  for (std::size_t c = 0; c < chunk_count; ++c) result.loss += impl.chunks[c].loss;
   impl.sum_dense(chunk_count);
   impl.sum_tables(model, chunk_count);
+  result.finite = std::isfinite(result.loss);
+  for (const TableGradient& table : result.tables) {
+    result.finite = result.finite && all_finite(table.rows);
+  }
   return result;
 }
 

@@ -22,7 +22,7 @@ struct TableGradient {
 
 /// What compute() leaves; its memory is used again by the next call.
 struct BatchResult {
-  bool finite = false;  // loss and every gradient
+  bool finite = false;  // loss and rows; of the dense gradient, Adam::norm tells
   double loss = 0;
   std::vector<std::size_t> row_begin;  // of each example in z, in rows of K
   std::vector<float> z;                // [rows, K], before calibration

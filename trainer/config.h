@@ -42,7 +42,7 @@ struct StepConfig {
 
   /// Rows unseen for this long, in event time, return to their start; 0: never. Looked for once an
   /// event-time day.
-  double row_expiry_days = 0;
+  double row_expiry_days = 90;
 
   [[nodiscard]] base::Result<void> validate() const;
   /// One line that two runs must share to give the same bytes; its hash goes into checkpoints.

@@ -8,6 +8,27 @@
 
 namespace sirenfeed::trainer {
 
+namespace {
+
+// Eight partial sums in fixed places, so that the compiler may vectorise without fast-math.
+double square_sum(std::span<const float> values) {
+  constexpr std::size_t kLanes = 8;
+  double lanes[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double v = values[i + lane];
+      lanes[lane] += v * v;
+    }
+  }
+  for (; i < values.size(); ++i) lanes[0] += static_cast<double>(values[i]) * values[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
 Adam::Adam(const model::ParameterLayout& layout, const OptimizerConfig& config)
     : config_(config), mean_(layout.size), square_(layout.size) {
   for (const model::TensorSpec& tensor : layout.tensors) {
@@ -22,21 +43,10 @@ Adam::Adam(const model::ParameterLayout& layout, const OptimizerConfig& config)
 
 double Adam::norm(std::span<const float> gradient) const {
   SF_CHECK(gradient.size() == mean_.size());
-  // Eight partial sums in fixed places, so that the compiler may vectorise without fast-math.
-  constexpr std::size_t kLanes = 8;
-  double lanes[kLanes] = {};
-  for (const Range& range : trained_) {
-    std::size_t i = range.begin;
-    for (; i + kLanes <= range.end; i += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const double g = gradient[i + lane];
-        lanes[lane] += g * g;
-      }
-    }
-    for (; i < range.end; ++i) lanes[0] += static_cast<double>(gradient[i]) * gradient[i];
-  }
   double sum = 0;
-  for (const double lane : lanes) sum += lane;
+  for (const Range& range : trained_) {
+    sum += square_sum(gradient.subspan(range.begin, range.end - range.begin));
+  }
   return std::sqrt(sum);
 }
 
@@ -105,9 +115,7 @@ void RowAdagrad::step(model::EmbeddingTable& table, std::uint32_t index,
                       std::span<const float> gradient, base::UnixMs now_ms) {
   SF_CHECK(index < table.size() && gradient.size() == table.width());
   if (index >= square_.size()) cover(table, now_ms);
-  double mean_square = 0;
-  for (const float g : gradient) mean_square += static_cast<double>(g) * g;
-  mean_square /= static_cast<double>(gradient.size());
+  const double mean_square = square_sum(gradient) / static_cast<double>(gradient.size());
   const base::UnixMs elapsed = now_ms - last_ms_[index];
   double g_sum = square_[index];
   if (elapsed > 0 && g_sum > 0) {
