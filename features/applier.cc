@@ -47,10 +47,10 @@ Applier::Applier(const ApplierParts& parts)
       builder_(config_, item_side_, parts.computer,
                ActionBits(intern_all(types_, config_.example.actions)),
                task_types(types_, config_.example)),
-      users_(store_, config_.store.user_cache_bytes),
-      batch_(store_) {}
+      users_(store_, config_.store.user_cache_bytes) {}
 
 base::Result<void> Applier::load() {
+  loaded_ = false;
   partitions_.clear();
   positions_.clear();
   dead_letter_sequence_.clear();
@@ -61,6 +61,20 @@ base::Result<void> Applier::load() {
       SF_TRY(position({topic, p}));
     }
   }
+  loaded_ = true;
+  return {};
+}
+
+// After a failed write: the database anew, and nothing in memory that was read before.
+base::Result<void> Applier::ensure_ready() {
+  SF_TRY(store_.ensure_writable());
+  if (store_.generation() != generation_) {
+    item_side_.clear();
+    users_.clear();
+    loaded_ = false;
+  }
+  if (!loaded_) SF_TRY(load());
+  generation_ = store_.generation();
   return {};
 }
 
@@ -119,6 +133,7 @@ base::Result<std::optional<ingest::AppliedPosition>> Applier::position(
 }
 
 base::Result<void> Applier::apply(std::span<const ingest::InputRecord> records) {
+  SF_TRY(ensure_ready());
   for (const ingest::InputRecord& record : records) {
     if (auto done = apply_one(record); !done) return rollback(std::move(done).error());
   }
@@ -371,7 +386,9 @@ base::Result<void> Applier::rollback(base::Error error) {
   clicked_items_.clear();
   outbox_written_.clear();
   batch_outbox_.clear();
-  SF_TRY(load());
+  if (auto loaded = load(); !loaded) {
+    base::log_warning("{}; reading it again with the next batch", loaded.error().message);
+  }
   return base::fail(std::move(error));
 }
 

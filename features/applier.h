@@ -86,6 +86,7 @@ class Applier {
   };
 
   // applier.cc
+  base::Result<void> ensure_ready();
   base::Result<void> apply_one(const ingest::InputRecord& record);
   base::Result<Outcome> dispatch(const ingest::InputRecord& record);
   void settle(const ingest::InputRecord& record, const Outcome& outcome);
@@ -155,6 +156,8 @@ class Applier {
   std::map<ingest::TopicPartition, InputPosition> positions_;
   std::map<ingest::Partition, std::uint64_t> dead_letter_sequence_;
   OutboxWritten outbox_written_;
+  bool loaded_ = false;           // the maps above are what the store says
+  std::uint64_t generation_ = 0;  // of the store that they came from
 
   // The batch in the making.
   WriteBatch batch_;

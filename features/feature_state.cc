@@ -21,7 +21,7 @@ base::Result<void> check_format(Store& store, ingest::Partition partitions) {
     Encoder out(value);
     out.byte(kFormatVersion);
     out.varint(static_cast<std::uint64_t>(partitions));
-    WriteBatch batch(store);
+    WriteBatch batch;
     batch.put(Family::kState, node_prefix(kFormatLetter), value);
     return store.write(batch);
   }

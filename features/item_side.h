@@ -55,6 +55,10 @@ class ItemSide {
   void write_to(WriteBatch& batch) const;
   void commit();
   void rollback();
+  void clear() {
+    counters_.clear();
+    catalog_.clear();
+  }
   /// f(const CatalogItemPtr&) for each entry changed in this batch; f(key, counter) likewise.
   template <class F>
   void for_changed_items(F&& f) const {

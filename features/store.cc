@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/compaction_filter.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/slice_transform.h>
@@ -12,8 +13,14 @@
 #include <rocksdb/write_buffer_manager.h>
 
 #include <array>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
+
+#include "base/log.h"
+#include "base/mutex.h"
 
 namespace sirenfeed::features {
 namespace {
@@ -26,6 +33,19 @@ base::Error error_of(const rocksdb::Status& status, std::string_view doing,
   const ErrorCode code = status.IsCorruption() ? ErrorCode::kCorrupt : ErrorCode::kStorage;
   return {code, fmt::format("{} in the state folder {}: {}", doing, dir, status.ToString())};
 }
+
+// RocksDB's own log file would be one more thing that a full disk refuses (and then aborts on):
+// what matters of it goes to ours.
+class LogForwarder final : public rocksdb::Logger {
+ public:
+  LogForwarder() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list args) override {
+    char line[512];
+    std::vsnprintf(line, sizeof line, format, args);
+    base::log_warning("rocksdb: {}", line);
+  }
+};
 
 // Values of Family::kExpiring begin with their time (fixed64).
 class ExpiryFilter final : public rocksdb::CompactionFilter {
@@ -45,46 +65,44 @@ class ExpiryFilter final : public rocksdb::CompactionFilter {
   const ExpiryFloors& floors_;
 };
 
+// Names a column family in a batch, also while the database is being opened again: a batch keeps
+// nothing of a handle but its number.
+class FamilyNumber final : public rocksdb::ColumnFamilyHandle {
+ public:
+  explicit FamilyNumber(Family family) : number_(static_cast<std::uint32_t>(family)) {}
+  const std::string& GetName() const override { return name_; }
+  std::uint32_t GetID() const override { return number_; }
+  rocksdb::Status GetDescriptor(rocksdb::ColumnFamilyDescriptor* /*desc*/) override {
+    return rocksdb::Status::NotSupported();
+  }
+  const rocksdb::Comparator* GetComparator() const override {
+    return rocksdb::BytewiseComparator();
+  }
+
+ private:
+  const std::uint32_t number_;
+  const std::string name_;
+};
+
 }  // namespace
 
 struct WriteBatch::Impl {
-  std::array<rocksdb::ColumnFamilyHandle*, kFamilies> handles{};
+  std::array<FamilyNumber, kFamilies> families = {
+      FamilyNumber(Family::kState), FamilyNumber(Family::kExpiring), FamilyNumber(Family::kOutbox)};
   rocksdb::WriteBatch batch;
-};
 
-struct Store::Impl {
-  std::string dir;
-  ExpiryFloors floors;
-  ExpiryFilter filter{floors};
-  rocksdb::WriteOptions write_options;
-  std::array<rocksdb::ColumnFamilyHandle*, kFamilies> handles{};
-  std::unique_ptr<rocksdb::DB> db;
-
-  Impl() = default;
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  ~Impl() {
-    if (db == nullptr) return;
-    for (rocksdb::ColumnFamilyHandle* handle : handles) {
-      if (handle != nullptr) (void)db->DestroyColumnFamilyHandle(handle);
-    }
-    (void)db->Close();
-  }
-  [[nodiscard]] rocksdb::ColumnFamilyHandle* handle(Family family) const {
-    return handles[static_cast<std::size_t>(family)];
+  [[nodiscard]] FamilyNumber* family(Family family) {
+    return &families[static_cast<std::size_t>(family)];
   }
 };
 
-WriteBatch::WriteBatch(const Store& store) : impl_(std::make_unique<Impl>()) {
-  impl_->handles = store.impl_->handles;
-}
+WriteBatch::WriteBatch() : impl_(std::make_unique<Impl>()) {}
 WriteBatch::~WriteBatch() = default;
 void WriteBatch::put(Family family, std::string_view key, std::string_view value) {
-  (void)impl_->batch.Put(impl_->handles[static_cast<std::size_t>(family)], slice(key),
-                         slice(value));
+  (void)impl_->batch.Put(impl_->family(family), slice(key), slice(value));
 }
 void WriteBatch::erase(Family family, std::string_view key) {
-  (void)impl_->batch.Delete(impl_->handles[static_cast<std::size_t>(family)], slice(key));
+  (void)impl_->batch.Delete(impl_->family(family), slice(key));
 }
 void WriteBatch::clear() { impl_->batch.Clear(); }
 std::size_t WriteBatch::count() const { return impl_->batch.Count(); }
@@ -118,7 +136,9 @@ rocksdb::DBOptions db_options(const StoreConfig& config,
       std::make_shared<rocksdb::WriteBufferManager>(config.memtable_bytes, cache);
   options.max_background_jobs = 2;
   options.max_total_wal_size = 4 * config.memtable_bytes;
-  options.keep_log_file_num = 4;
+  // Opening again after a full disk must not need room for a flush.
+  options.avoid_flush_during_recovery = true;
+  options.info_log = std::make_shared<LogForwarder>();
   options.max_open_files = 512;
   // Without the WAL the column families must reach the disk together.
   options.atomic_flush = !config.wal;
@@ -129,29 +149,64 @@ base::Error open_error(const rocksdb::Status& status, const std::string& dir) {
   const std::string text = status.ToString();
   const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
   if (says("While lock file") || says("lock hold by current process")) {
-    return {base::ErrorCode::kLocked,
-            fmt::format("the state folder {} is open in another process (or twice in this one)", dir)};
+    return {
+        base::ErrorCode::kLocked,
+        fmt::format("the state folder {} is open in another process (or twice in this one)", dir)};
   }
   return error_of(status, "cannot open a database", dir);
 }
 
 }  // namespace
 
+// An open database and its families.
+struct OpenDatabase {
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilies> handles{};
+  std::unique_ptr<rocksdb::DB> db;
+
+  OpenDatabase() = default;
+  OpenDatabase(const OpenDatabase&) = delete;
+  OpenDatabase& operator=(const OpenDatabase&) = delete;
+  ~OpenDatabase() {
+    if (db == nullptr) return;
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      if (handle != nullptr) (void)db->DestroyColumnFamilyHandle(handle);
+    }
+    (void)db->Close();
+  }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle* handle(Family family) const {
+    return handles[static_cast<std::size_t>(family)];
+  }
+};
+
+struct Store::Impl {
+  StoreConfig config;
+  ExpiryFloors floors;
+  ExpiryFilter filter{floors};
+  rocksdb::WriteOptions write_options;
+  std::shared_ptr<rocksdb::Cache> cache;
+  std::atomic<bool> broken{false};  // a write failed
+  std::atomic<std::uint64_t> generation{0};
+  base::Mutex mutex;
+  std::shared_ptr<OpenDatabase> open SF_GUARDED_BY(mutex);  // null: could not be opened again
+
+  base::Result<void> open_database();
+  // Keeps the database open for as long as the caller holds it.
+  base::Result<std::shared_ptr<OpenDatabase>> database() {
+    base::MutexLock lock(mutex);
+    if (open == nullptr) {
+      return base::fail(base::ErrorCode::kStorage,
+                        "the state folder {} is closed after a failed write", config.dir);
+    }
+    return open;
+  }
+};
+
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-base::Result<std::unique_ptr<Store>> Store::open(const StoreConfig& config) {
-  auto impl = std::make_unique<Impl>();
-  impl->dir = config.dir;
-  std::error_code failure;
-  std::filesystem::create_directories(config.dir, failure);
-  if (failure) {
-    return base::fail(base::ErrorCode::kStorage, "cannot create the state folder {}: {}",
-                      config.dir, failure.message());
-  }
-  const auto cache = rocksdb::NewLRUCache(config.block_cache_bytes);
+base::Result<void> Store::Impl::open_database() {
   rocksdb::ColumnFamilyOptions expiring = family_options(config, cache);
-  expiring.compaction_filter = &impl->filter;
+  expiring.compaction_filter = &filter;
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
       {rocksdb::kDefaultColumnFamilyName, family_options(config, cache)},
       {"expiring", expiring},
@@ -161,86 +216,154 @@ base::Result<std::unique_ptr<Store>> Store::open(const StoreConfig& config) {
   const rocksdb::Status status =
       rocksdb::DB::Open(db_options(config, cache), config.dir, families, &handles, &db);
   if (!status.ok()) return base::fail(open_error(status, config.dir));
-  impl->db.reset(db);
-  for (std::size_t i = 0; i < kFamilies; ++i) impl->handles[i] = handles[i];
+  auto opened = std::make_shared<OpenDatabase>();
+  opened->db.reset(db);
+  for (std::size_t i = 0; i < kFamilies; ++i) {
+    opened->handles[i] = handles[i];
+    if (handles[i]->GetID() != i) {
+      return base::fail(base::ErrorCode::kCorrupt,
+                        "the state folder {} holds other column families than ours", config.dir);
+    }
+  }
+  base::MutexLock lock(mutex);
+  open = std::move(opened);
+  return {};
+}
+
+base::Result<std::unique_ptr<Store>> Store::open(const StoreConfig& config) {
+  auto impl = std::make_unique<Impl>();
+  impl->config = config;
+  std::error_code failure;
+  std::filesystem::create_directories(config.dir, failure);
+  if (failure) {
+    return base::fail(base::ErrorCode::kStorage, "cannot create the state folder {}: {}",
+                      config.dir, failure.message());
+  }
+  impl->cache = rocksdb::NewLRUCache(config.block_cache_bytes);
   impl->write_options.disableWAL = !config.wal;
   impl->write_options.sync = config.wal && config.wal_sync;
+  SF_TRY(impl->open_database());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
 base::Result<std::optional<std::string>> Store::get(Family family, std::string_view key) const {
+  SF_ASSIGN(const auto open, impl_->database());
   std::string value;
   const rocksdb::Status status =
-      impl_->db->Get(rocksdb::ReadOptions(), impl_->handle(family), slice(key), &value);
+      open->db->Get(rocksdb::ReadOptions(), open->handle(family), slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok()) return base::fail(error_of(status, "cannot read", impl_->dir));
+  if (!status.ok()) return base::fail(error_of(status, "cannot read", dir()));
   return value;
 }
 
 base::Result<std::vector<std::optional<std::string>>> Store::multi_get(
     Family family, std::span<const std::string> keys) const {
+  SF_ASSIGN(const auto open, impl_->database());
   std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
   std::vector<rocksdb::PinnableSlice> values(keys.size());
   std::vector<rocksdb::Status> statuses(keys.size());
   // With a snapshot the values are of one batch even where MultiGet would look at newer memtables.
-  rocksdb::ManagedSnapshot snapshot(impl_->db.get());
+  rocksdb::ManagedSnapshot snapshot(open->db.get());
   rocksdb::ReadOptions options;
   options.snapshot = snapshot.snapshot();
-  impl_->db->MultiGet(options, impl_->handle(family), slices.size(), slices.data(), values.data(),
-                      statuses.data());
+  open->db->MultiGet(options, open->handle(family), slices.size(), slices.data(), values.data(),
+                     statuses.data());
   std::vector<std::optional<std::string>> result(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (statuses[i].IsNotFound()) continue;
-    if (!statuses[i].ok()) return base::fail(error_of(statuses[i], "cannot read", impl_->dir));
+    if (!statuses[i].ok()) return base::fail(error_of(statuses[i], "cannot read", dir()));
     result[i] = values[i].ToString();
   }
   return result;
 }
 
 base::Result<void> Store::write(WriteBatch& batch) {
-  const rocksdb::Status status = impl_->db->Write(impl_->write_options, &batch.impl_->batch);
+  if (impl_->broken) {
+    return base::fail(base::ErrorCode::kStorage,
+                      "the state folder {} has refused a write and waits to be opened again",
+                      dir());
+  }
+  SF_ASSIGN(const auto open, impl_->database());
+  const rocksdb::Status status = open->db->Write(impl_->write_options, &batch.impl_->batch);
   if (status.ok()) return {};
-  // A full disk leaves the database in a read-only state; when there is room again, resuming it
-  // makes the next try succeed.
-  (void)impl_->db->Resume();
-  return base::fail(error_of(status, "cannot write", impl_->dir));
+  impl_->broken = true;
+  return base::fail(error_of(status, "cannot write", dir()));
 }
 
+namespace {
+
+// Whether the disk takes bytes again: found out before the database, which can still be read, is
+// closed.
+base::Result<void> try_disk(const std::string& dir) {
+  const std::string path = dir + "/space.probe";
+  const std::string block(1U << 20U, 'x');
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool good = file != nullptr && std::fwrite(block.data(), 1, block.size(), file) == block.size();
+  if (file != nullptr) good = std::fclose(file) == 0 && good;
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  if (good) return {};
+  return base::fail(base::ErrorCode::kStorage,
+                    "the state folder {} takes no more bytes (disk full or read-only?)", dir);
+}
+
+}  // namespace
+
+base::Result<void> Store::ensure_writable() {
+  if (!impl_->broken) return {};
+  SF_TRY(try_disk(dir()));
+  std::shared_ptr<OpenDatabase> old;
+  {
+    base::MutexLock lock(impl_->mutex);
+    old = std::exchange(impl_->open, nullptr);
+  }
+  while (old.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  old.reset();
+  SF_TRY(impl_->open_database());
+  ++impl_->generation;
+  impl_->broken = false;
+  return {};
+}
+
+std::uint64_t Store::generation() const { return impl_->generation; }
+
 base::Result<void> Store::sync() {
+  SF_ASSIGN(const auto open, impl_->database());
   rocksdb::Status status;
   if (impl_->write_options.disableWAL) {
-    status =
-        impl_->db->Flush(rocksdb::FlushOptions(), {impl_->handles.begin(), impl_->handles.end()});
+    status = open->db->Flush(rocksdb::FlushOptions(), {open->handles.begin(), open->handles.end()});
   } else {
-    status = impl_->db->FlushWAL(/*sync=*/true);
+    status = open->db->FlushWAL(/*sync=*/true);
   }
-  if (!status.ok()) return base::fail(error_of(status, "cannot sync", impl_->dir));
+  if (!status.ok()) return base::fail(error_of(status, "cannot sync", dir()));
   return {};
 }
 
 base::Result<void> Store::scan(Family family, std::string_view prefix, std::string_view from,
                                const Visit& visit) const {
+  SF_ASSIGN(const auto open, impl_->database());
   const std::unique_ptr<rocksdb::Iterator> it(
-      impl_->db->NewIterator(rocksdb::ReadOptions(), impl_->handle(family)));
+      open->db->NewIterator(rocksdb::ReadOptions(), open->handle(family)));
   for (it->Seek(slice(from)); it->Valid() && it->key().starts_with(slice(prefix)); it->Next()) {
     if (!visit({it->key().data(), it->key().size()}, {it->value().data(), it->value().size()})) {
       break;
     }
   }
-  if (!it->status().ok()) return base::fail(error_of(it->status(), "cannot read", impl_->dir));
+  if (!it->status().ok()) return base::fail(error_of(it->status(), "cannot read", dir()));
   return {};
 }
 
-base::Result<void> Store::backup_to(const std::string& dir) const {
+base::Result<void> Store::backup_to(const std::string& dir_to) const {
+  SF_ASSIGN(const auto open, impl_->database());
   rocksdb::Checkpoint* raw = nullptr;
-  rocksdb::Status status = rocksdb::Checkpoint::Create(impl_->db.get(), &raw);
+  rocksdb::Status status = rocksdb::Checkpoint::Create(open->db.get(), &raw);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(raw);
-  if (status.ok()) status = checkpoint->CreateCheckpoint(dir);
-  if (!status.ok()) return base::fail(error_of(status, "cannot back up to " + dir, impl_->dir));
+  if (status.ok()) status = checkpoint->CreateCheckpoint(dir_to);
+  if (!status.ok()) return base::fail(error_of(status, "cannot back up to " + dir_to, dir()));
   return {};
 }
 
 ExpiryFloors& Store::floors() { return impl_->floors; }
-const std::string& Store::dir() const { return impl_->dir; }
+const std::string& Store::dir() const { return impl_->config.dir; }
 
 }  // namespace sirenfeed::features

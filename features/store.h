@@ -18,10 +18,10 @@ namespace sirenfeed::features {
 
 class Store;
 
-/// Writes to come. Threads: one. Ends before its store.
+/// Writes to come. Threads: one.
 class WriteBatch {
  public:
-  explicit WriteBatch(const Store& store);
+  WriteBatch();
   ~WriteBatch();
   WriteBatch(const WriteBatch&) = delete;
   WriteBatch& operator=(const WriteBatch&) = delete;
@@ -53,8 +53,14 @@ class Store {
   /// In the order of `keys`, all as of one moment.
   [[nodiscard]] base::Result<std::vector<std::optional<std::string>>> multi_get(
       Family family, std::span<const std::string> keys) const;
+  /// After a failed write nothing is written until ensure_writable() has succeeded; reads go on.
   base::Result<void> write(WriteBatch& batch);
   base::Result<void> sync();
+  /// Opens the database again where a write has failed and the disk takes bytes again. Whether the
+  /// failed batch is in it is known only then: what was read before must be read anew when
+  /// generation() has changed. Waits for reads under way.
+  base::Result<void> ensure_writable();
+  [[nodiscard]] std::uint64_t generation() const;
 
   /// In key order from `from` while keys start with `prefix`, as of one moment; `visit` returns
   /// false to stop.
@@ -70,7 +76,6 @@ class Store {
   [[nodiscard]] const std::string& dir() const;
 
  private:
-  friend class WriteBatch;
   struct Impl;
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -69,7 +69,7 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
 
 base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t sequence) {
   const char letter = letter_of(stream);
-  WriteBatch batch(store_);
+  WriteBatch batch;
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
                      outbox_key(stream.partition, letter, first(stream)),
                      [&](std::string_view key, std::string_view) {

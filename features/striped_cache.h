@@ -65,6 +65,15 @@ class StripedCache {
     }
     dirty_.clear();
   }
+  /// Forgets everything.
+  void clear() {
+    for (Stripe& stripe : stripes_) {
+      base::MutexLock lock(stripe.mutex);
+      stripe.slots.clear();
+      stripe.clock.clear();
+    }
+    dirty_.clear();
+  }
   /// Forgets what was changed: it is loaded again when it is needed.
   void rollback() {
     for (const K& key : dirty_) {

@@ -137,6 +137,13 @@ void UserCache::commit() {
   }
 }
 
+void UserCache::clear() {
+  dirty_.clear();
+  by_id_.clear();
+  users_.clear();
+  bytes_ = 0;
+}
+
 void UserCache::rollback() {
   for (CachedUser* user : dirty_) {
     bytes_ -= user->bytes;

@@ -53,6 +53,7 @@ class UserCache {
   void write_to(WriteBatch& batch);
   void commit();
   void rollback();
+  void clear();
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:

@@ -93,6 +93,7 @@ void Applier::write_pending(PartitionState& state) {
 }
 
 base::Result<void> Applier::idle(ingest::Partition number) {
+  SF_TRY(ensure_ready());
   PartitionState& state = partition(number);
   const base::UnixMs now = (wiring_.clock != nullptr ? *wiring_.clock : wall_clock_).now_ms();
   auto closed = close_until(state, now - config_.join.lateness_max_ms);
@@ -105,6 +106,7 @@ base::Result<void> Applier::idle(ingest::Partition number) {
 }
 
 base::Result<void> Applier::close_windows(ingest::Partition number) {
+  SF_TRY(ensure_ready());
   PartitionState& state = partition(number);
   if (auto done = expire_held(state, /*all=*/true); !done) {
     return rollback(std::move(done).error());
