@@ -224,6 +224,7 @@ void add_simulate(CLI::App& root, Settings& s) {
 }  // namespace
 
 void add_settings(CLI::App& root, Settings& settings) {
+  root.allow_config_extras(CLI::config_extras_mode::error);  // a misspelt key is no setting
   settings.ingest.group = "sirenfeed";
   settings.ingest.member = "feed-0";
   add_common(root, settings);

@@ -5,9 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
 filter=${2:-}
-grep -q 'CMAKE_BUILD_TYPE:STRING=Release' "$build/CMakeCache.txt" || { echo "bench: $build is no Release build" >&2; exit 1; }
+grep -q 'CMAKE_BUILD_TYPE:STRING=Release' "$build/CMakeCache.txt" ||
+  { echo "bench: $build is no Release build" >&2; exit 1; }
 echo "commit  $(git rev-parse --short HEAD)$(git diff --quiet || echo ' (changed)')"
-echo "machine $(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/{printf "%.0f GiB", $2/1048576}' /proc/meminfo)"
+cpu=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1)
+memory=$(awk '/MemTotal/{printf "%.0f GiB", $2/1048576}' /proc/meminfo)
+echo "machine $cpu, $(nproc) cores, $memory"
 echo "built   Release, $("$build/sirenfeed" --version)"
 for bench in "$build"/bench/*_bench; do
   [[ -x $bench && $bench == *"$filter"* ]] || continue

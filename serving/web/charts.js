@@ -17,7 +17,10 @@ const Charts = (() => {
           x: { type: 'linear', ticks: { maxTicksLimit: 6, callback: (v) => clock(v) } },
           y: { ticks: { maxTicksLimit: 6 } },
         },
-        plugins: { legend: { labels: { boxWidth: 12 } }, tooltip: { callbacks: { title: (p) => clock(p[0].parsed.x) } } },
+        plugins: {
+          legend: { labels: { boxWidth: 12 } },
+          tooltip: { callbacks: { title: (p) => clock(p[0].parsed.x) } },
+        },
       },
     });
     charts.set(id, chart);

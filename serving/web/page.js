@@ -154,7 +154,8 @@ function drawRates(metrics) {
 function drawLearning(metrics) {
   const versions = (metrics.versions || []);
   const newest = versions.length ? versions[versions.length - 1].metrics : {};
-  const tasks = Object.keys(newest).filter((task) => newest[task] && typeof newest[task] === 'object' && 'ne' in newest[task]);
+  const tasks = Object.keys(newest).filter(
+    (task) => newest[task] && typeof newest[task] === 'object' && 'ne' in newest[task]);
   for (const [id, figure] of [['chart-ne', 'ne'], ['chart-auc', 'auc'], ['chart-ece', 'ece']]) {
     Charts.draw(id, tasks.map((task) => ({
       label: task,
@@ -166,21 +167,25 @@ function drawLearning(metrics) {
   $('figures').replaceChildren(...tasks.map((task) => {
     const f = newest[task];
     return element('tr', {}, element('th', { scope: 'row' }, task), ...[number(f.ne, 4), number(f.auc, 4),
-      number(f.log_loss, 4), number(f.ece, 4), number(f.rate, 4), String(f.cells_total)].map((text) => element('td', {}, text)));
+      number(f.log_loss, 4), number(f.ece, 4), number(f.rate, 4), String(f.cells_total),
+    ].map((text) => element('td', {}, text)));
   }));
 }
 
 async function poll() {
   try {
     const [{ body: metrics }, { body: ready }] = await Promise.all([call('/v1/metrics'), call('/readyz')]);
-    $('state').textContent = ready.status + (ready.reasons && ready.reasons.length ? `: ${ready.reasons.join(', ')}` : '');
+    const reasons = ready.reasons && ready.reasons.length ? `: ${ready.reasons.join(', ')}` : '';
+    $('state').textContent = ready.status + reasons;
     $('lag').textContent = `${ready.lag_events} events`;
     const model = metrics.model || { version: 0 };
-    $('model-version').textContent = model.version ? `${model.version} (${model.variant})${model.pinned ? ', pinned' : ''}` : 'none yet';
+    $('model-version').textContent = model.version
+      ? `${model.version} (${model.variant})${model.pinned ? ', pinned' : ''}` : 'none yet';
     $('model-age').textContent = model.version ? `${age(1000 * model.age_seconds)} ago` : '–';
     const feeds = sample(metrics, 'sirenfeed_serving_feed_seconds_count');
     $('feeds').textContent = String(feeds);
-    $('feed-time').textContent = feeds ? `${(1000 * sample(metrics, 'sirenfeed_serving_feed_seconds_sum') / feeds).toFixed(1)} ms` : '–';
+    const feed_s = sample(metrics, 'sirenfeed_serving_feed_seconds_sum') / feeds;
+    $('feed-time').textContent = feeds ? `${(1000 * feed_s).toFixed(1)} ms` : '–';
     drawLearning(metrics);
     drawRates(metrics);
   } catch (error) { $('state').textContent = 'no answer'; }
