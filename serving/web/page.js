@@ -151,15 +151,20 @@ function drawRates(metrics) {
   })));
 }
 
+/** A version's figures by task: scored when the window closed, before learning. */
+const progressive = (version) => version.metrics.progressive_at_close || {};
+
 function drawLearning(metrics) {
   const versions = (metrics.versions || []);
-  const newest = versions.length ? versions[versions.length - 1].metrics : {};
+  const newest = versions.length ? progressive(versions[versions.length - 1]) : {};
   const tasks = Object.keys(newest).filter(
     (task) => newest[task] && typeof newest[task] === 'object' && 'ne' in newest[task]);
   for (const [id, figure] of [['chart-ne', 'ne'], ['chart-auc', 'auc'], ['chart-ece', 'ece']]) {
     Charts.draw(id, tasks.map((task) => ({
       label: task,
-      points: versions.map((v) => ({ x: v.created, y: v.metrics[task] ? v.metrics[task][figure] : null })),
+      points: versions.map((v) => ({
+        x: v.created, y: progressive(v)[task] ? progressive(v)[task][figure] : null,
+      })),
     })));
   }
   if (!tasks.length) return;
@@ -215,6 +220,12 @@ async function change(path) {
 $('feed-form').addEventListener('submit', showFeed);
 $('rollback').addEventListener('click', () => change('/v1/models/rollback'));
 $('unpin').addEventListener('click', () => change('/v1/models/unpin'));
+// A link may name the user: /?user=u1
+const linked = new URLSearchParams(window.location.search).get('user');
+if (linked) {
+  $('user').value = linked;
+  showFeed();
+}
 poll();
 showVersions();
 setInterval(poll, 2000);
