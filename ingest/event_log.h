@@ -68,7 +68,8 @@ class LogReader {
   /// Waits at most `timeout` for records or a partition's end. A broker that cannot be reached is
   /// no error here (see broker_lost). An error that concerns one partition (kCorrupt: its offset is
   /// not in the log, or the log is damaged there) names it, is returned once, and stops that
-  /// partition alone: later polls go on with the others.
+  /// partition alone: later polls go on with the others. kClosed: this reader has come to its end
+  /// (another member of its group took its name), and every later poll says so.
   virtual base::Result<PollBatch> poll(std::chrono::milliseconds timeout) = 0;
   /// For dashboards only: what the owner has applied. The state, not the log, is the truth.
   virtual void report_position(TopicPartition source, Offset next_offset) = 0;

@@ -20,6 +20,7 @@ constexpr auto kProbePeriod = milliseconds(500);  // while the broker is lost
 constexpr auto kProbeWait = milliseconds(200);
 constexpr auto kEndQueryWait = milliseconds(1'000);
 constexpr auto kEndRetry = milliseconds(20);
+constexpr auto kFirstAssignmentWait = milliseconds(5'000);
 /// Records of a paused partition that are kept here, because librdkafka drops what it has fetched
 /// of a partition that it pauses, and fetches it again.
 constexpr std::size_t kHeldBytesMax = 4U << 20U;
@@ -33,9 +34,7 @@ class Reader final : public LogReader {
  public:
   Reader(KafkaConfig config, ReaderOptions options)
       : config_(std::move(config)), options_(std::move(options)) {}
-  ~Reader() override {
-    if (client_) rd_kafka_consumer_close(client_.get());  // may still call on_revoked
-  }
+  ~Reader() override;
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
@@ -63,6 +62,8 @@ class Reader final : public LogReader {
                            rd_kafka_topic_partition_list_t* partitions, void* self) noexcept;
   static void on_error(rd_kafka_t* client, int error, const char* reason, void* self) noexcept;
   void rebalance(bool assigned, std::span<const Partition> partitions);
+  [[nodiscard]] bool safe_to_destroy();
+  void note_fatal_error();
 
   base::Result<Input*> find(TopicPartition source);
   [[nodiscard]] std::string name_of(TopicPartition source) const;
@@ -88,6 +89,8 @@ class Reader final : public LogReader {
   KafkaPartitions rebalancing_;       // what the listener assigns or unassigns while it is called
   std::size_t batch_bytes_ = 0;
   bool broker_lost_ = false;
+  bool assigned_once_ = false;  // by the group, be it no partition
+  bool closing_ = false;
   Steady::time_point next_probe_{};
   KafkaPtr<rd_kafka_t> client_;  // last: dies first
 };
@@ -122,6 +125,37 @@ base::Result<void> Reader::start() {
   const rd_kafka_resp_err_t error = rd_kafka_subscribe(client_.get(), topics.get());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return kafka_failure(error, "subscribe");
   return {};
+}
+
+/// librdkafka 2.0.2 aborts the process when a cooperative-sticky member is destroyed that has
+/// joined its group but has not had an assignment yet (confluentinc/librdkafka issue 4312, fixed
+/// in 2.3). So such a member waits for it a moment.
+bool Reader::safe_to_destroy() {
+  const auto joined = [this] {
+    char* const id = rd_kafka_memberid(client_.get());
+    const bool has_id = id != nullptr && *id != '\0';
+    if (id != nullptr) rd_kafka_mem_free(client_.get(), id);
+    return has_id;
+  };
+  const auto deadline = Steady::now() + kFirstAssignmentWait;
+  while (options_.group && !assigned_once_ && joined()) {
+    note_fatal_error();
+    if (fatal_ || Steady::now() > deadline) return false;
+    const KafkaPtr<rd_kafka_message_t> dropped(rd_kafka_consumer_poll(client_.get(), 50));
+  }
+  return true;
+}
+
+Reader::~Reader() {
+  if (!client_) return;
+  closing_ = true;
+  if (!safe_to_destroy()) {
+    base::log_warning("kafka reader {}: left its client behind, which waits for the group",
+                      options_.name);
+    (void)client_.release();  // nothing of ours is called without a poll
+    return;
+  }
+  rd_kafka_consumer_close(client_.get());  // may still call on_revoked
 }
 
 // --- assignment ----------------------------------------------------------------------------------
@@ -224,6 +258,8 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
                  *options_.group, assigned ? "gives" : "takes",
                  fmt::join(partitions.begin(), partitions.end(), ", "),
                  kafka_topic_name(config_, Topic::kImpressions));
+  assigned_once_ = assigned_once_ || assigned;
+  if (assigned && closing_) partitions = {};  // the owner is about to go, too
   rebalancing_ = make_partitions();
   const auto& tell = assigned ? options_.listener.on_assigned : options_.listener.on_revoked;
   if (tell && !partitions.empty()) tell(partitions);
@@ -234,7 +270,7 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
   }
 }
 
-void Reader::on_error(rd_kafka_t* client, int error, const char* reason, void* self) noexcept {
+void Reader::on_error(rd_kafka_t*, int error, const char* reason, void* self) noexcept {
   auto* reader = static_cast<Reader*>(self);
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
     if (!reader->broker_lost_) {
@@ -243,12 +279,15 @@ void Reader::on_error(rd_kafka_t* client, int error, const char* reason, void* s
     reader->broker_lost_ = true;
     return;
   }
-  if (error != RD_KAFKA_RESP_ERR__FATAL) return;  // passes by itself, and is in the log
+  if (error == RD_KAFKA_RESP_ERR__FATAL) reader->note_fatal_error();
+}
+
+void Reader::note_fatal_error() {
   std::array<char, 512> text{};
-  const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(client, text.data(), text.size());
-  reader->fatal_ =
-      base::Error{ErrorCode::kClosed, fmt::format("kafka reader {}: {} ({})", reader->options_.name,
-                                                  text.data(), rd_kafka_err2name(cause))};
+  const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(client_.get(), text.data(), text.size());
+  if (cause == RD_KAFKA_RESP_ERR_NO_ERROR || fatal_) return;
+  fatal_ = base::Error{ErrorCode::kClosed, fmt::format("kafka reader {}: {} ({})", options_.name,
+                                                       text.data(), rd_kafka_err2name(cause))};
 }
 
 // --- reading -------------------------------------------------------------------------------------
@@ -272,6 +311,7 @@ base::Result<PollBatch> Reader::poll(milliseconds timeout) {
   if (!batch.records.empty() || !errors_.empty()) timeout = milliseconds(0);
   if (owes_end()) timeout = std::min(timeout, kEndRetry);
   receive(batch, timeout);
+  note_fatal_error();  // some come as a message, some through on_error()
   if (fatal_) return base::fail(*fatal_);
   if (batch.records.empty() && !errors_.empty()) {
     base::Error error = std::move(errors_.front());

@@ -286,6 +286,64 @@ TEST_F(RealKafkaTest, AMemberThatComesBackUnderItsNameKeepsItsPartitions) {
   EXPECT_EQ(first.owned().size(), 2U) << "a static member's absence is no rebalance";
 }
 
+TEST_F(RealKafkaTest, ASecondProcessUnderAMembersNameEndsTheFirst) {
+  create_all(1);
+  const auto log = connect();
+  const auto open_member = [&] {
+    ReaderOptions options;
+    options.name = "node";
+    options.group = group();
+    options.member = "node-1";
+    return *log->open_reader(std::move(options));
+  };
+  const auto first = open_member();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(first->poll(milliseconds(100)));
+  const auto second = open_member();
+  base::Result<PollBatch> polled;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (polled && std::chrono::steady_clock::now() < deadline) {
+    const auto other = second->poll(milliseconds(50));
+    ASSERT_TRUE(other) << other.error().message;
+    polled = first->poll(milliseconds(50));
+  }
+  ASSERT_FALSE(polled);
+  EXPECT_EQ(polled.error().code, ErrorCode::kClosed);
+  EXPECT_THAT(polled.error().message, HasSubstr("FENCED"));
+}
+
+TEST(SecureKafka, PropertiesReachTheBrokerAndAWrongPasswordSaysSo) {
+  if (const auto reason = test_support::KafkaBroker::unavailable()) GTEST_SKIP() << *reason;
+  test_support::KafkaBroker broker(
+      "listener.security.protocol.map=BROKER:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+      "sasl.enabled.mechanisms=PLAIN\n"
+      "sasl.mechanism.inter.broker.protocol=PLAIN\n"
+      "listener.name.broker.plain.sasl.jaas.config="
+      "org.apache.kafka.common.security.plain.PlainLoginModule required "
+      "username=\"admin\" password=\"admin-secret\" "
+      "user_admin=\"admin-secret\" user_feed=\"feed-secret\";");
+  ASSERT_TRUE(broker.start());
+  KafkaConfig config = broker.config();
+  config.properties = {{"security.protocol", "sasl_plaintext"},
+                       {"sasl.mechanism", "PLAIN"},
+                       {"sasl.username", "feed"},
+                       {"sasl.password", "feed-secret"}};
+  const auto created = create(config, 1);
+  ASSERT_TRUE(created) << created.error().message;
+  const auto log = KafkaLog::connect(config);
+  ASSERT_TRUE(log) << log.error().message;
+  {
+    auto writer = (*log)->open_writer("w");
+    ASSERT_TRUE((*writer)->append({Topic::kClicks, 0}, "k", "v", 1, {}));
+    EXPECT_TRUE((*writer)->flush(kPatience));
+  }
+  config.properties["sasl.password"] = "guessed";
+  config.connect_wait_max = milliseconds(2'000);
+  const auto refused = KafkaLog::connect(config);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("uthentication"));
+  EXPECT_THAT(refused.error().message, testing::Not(HasSubstr("guessed")));
+}
+
 /// What the outbox and the merge live through when the broker goes and comes.
 void expect_survival(const KafkaConfig& config, bool (test_support::KafkaBroker::*end)()) {
   auto connected = KafkaLog::connect(config);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "ingest/kafka_config.h"
 #include "tests/support/temp_dir.h"
@@ -32,14 +33,16 @@ class KafkaBroker {
     return std::nullopt;
   }
 
-  KafkaBroker() : port_(two_free_ports()) {}
+  /// `properties`: further lines of server.properties, which win over the usual ones.
+  explicit KafkaBroker(std::string properties = {})
+      : properties_(std::move(properties)), port_(two_free_ports()) {}
   ~KafkaBroker() { run("kill " + dir_.path().string()); }
   KafkaBroker(const KafkaBroker&) = delete;
   KafkaBroker& operator=(const KafkaBroker&) = delete;
 
   /// Also after stop() or kill(): with the data and on the port of before.
   [[nodiscard]] bool start() {
-    return run("start " + dir_.path().string() + " " + std::to_string(port_));
+    return run("start " + dir_.path().string() + " " + std::to_string(port_), properties_);
   }
   [[nodiscard]] bool stop() { return run("stop " + dir_.path().string()); }
   [[nodiscard]] bool kill() { return run("kill " + dir_.path().string()); }
@@ -52,12 +55,13 @@ class KafkaBroker {
   }
 
  private:
-  static bool run(const std::string& arguments) {
+  static bool run(const std::string& arguments, const std::string& properties = {}) {
     // A quick start matters more here than the broker's top speed.
-    const std::string command =
-        "KAFKA_JVM_OPTS='-Xms128m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1' "
-        "bash " SIRENFEED_SOURCE_DIR "/tests/support/kafka_broker.sh " +
-        arguments + " >&2";
+    const std::string command = "KAFKA_PROPERTIES='" + properties +
+                                "' KAFKA_START_TIMEOUT=180 KAFKA_JVM_OPTS='-Xms128m -Xmx512m "
+                                "-XX:+UseSerialGC -XX:TieredStopAtLevel=1' "
+                                "bash " SIRENFEED_SOURCE_DIR "/tests/support/kafka_broker.sh " +
+                                arguments + " >&2";
     const int status = std::system(command.c_str());
     return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
@@ -85,6 +89,7 @@ class KafkaBroker {
   }
 
   TempDir dir_;
+  const std::string properties_;
   const int port_;
 };
 

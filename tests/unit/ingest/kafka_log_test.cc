@@ -193,6 +193,25 @@ TEST_F(KafkaLogTest, AWriterEndsAtOnceWithoutABroker) {
   EXPECT_EQ(failed, 10);
 }
 
+// librdkafka 2.0.2 aborts when a member is destroyed between joining and its first assignment.
+TEST_F(KafkaLogTest, AMemberMayEndBeforeItsFirstAssignment) {
+  const auto log = connect();
+  constexpr std::int16_t kJoinGroup = 11, kSyncGroup = 14;
+  // The mock group takes 3 s to gather its members; then its answer is late.
+  for (const auto request : {kJoinGroup, kSyncGroup}) {
+    rd_kafka_mock_broker_push_request_error_rtts(kafka_.cluster(), 1, request, 1,
+                                                 RD_KAFKA_RESP_ERR_NO_ERROR,
+                                                 request == kSyncGroup ? 2'000 : 0);
+  }
+  ReaderOptions options;
+  options.name = "brief";
+  options.group = "group";
+  auto member = log->open_reader(std::move(options));
+  ASSERT_TRUE(member) << member.error().message;
+  for (int i = 0; i < 35; ++i) ASSERT_TRUE((*member)->poll(milliseconds(100)));
+  member->reset();
+}
+
 TEST(Copartitioning, UnequalTopicsAreNamed) {
   fakes::MemoryLog log(4);
   EXPECT_EQ(check_copartitioned(log), 4);
