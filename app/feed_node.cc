@@ -9,6 +9,7 @@
 
 #include "app/run_file.h"
 #include "base/log.h"
+#include "features/align_examples.h"
 #include "features/feature_state.h"
 #include "features/outbox_relay.h"
 #include "ingest/ingest_loop.h"
@@ -97,6 +98,7 @@ base::Result<void> FeedNode::Impl::open_state() {
 }
 
 base::Result<void> FeedNode::Impl::start_ingest() {
+  SF_TRY(features::align_examples(*state, log));
   ingest::IngestConfig config = settings.ingest;
   if (settings.brokers.empty()) {  // the embedded log has one reader: this process
     config.group.reset();

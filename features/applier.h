@@ -52,6 +52,9 @@ class Applier {
   base::Result<void> idle(ingest::Partition partition);
   base::Result<void> close_windows(ingest::Partition partition);
   base::Result<std::optional<ingest::AppliedPosition>> position(ingest::TopicPartition source);
+  /// See FeatureState::resume_examples.
+  base::Result<bool> resume_examples(ingest::Partition number, std::uint64_t epoch,
+                                     PendingSet::Place newest);
   /// The last sequence of each stream that the last batch put into the outbox.
   using OutboxWritten = std::map<OutboxStream, std::uint64_t>;
   [[nodiscard]] const OutboxWritten& outbox_written() const { return outbox_written_; }

@@ -151,6 +151,12 @@ base::Result<void> FeatureState::close_windows(ingest::Partition partition) {
   return impl_->finish(impl_->applier.close_windows(partition));
 }
 
+base::Result<bool> FeatureState::resume_examples(ingest::Partition partition,
+                                                 const Example& newest) {
+  return impl_->applier.resume_examples(partition, newest.epoch(),
+                                        {newest.time_ms(), newest.impression_offset()});
+}
+
 const FeatureReader& FeatureState::reader() const { return impl_->reader; }
 Outbox& FeatureState::outbox() { return impl_->outbox; }
 const FeaturesConfig& FeatureState::config() const { return impl_->config; }

@@ -77,6 +77,12 @@ class FeatureState final : public ingest::EventSink {
   base::Result<void> idle(ingest::Partition partition) override;
   base::Result<void> close_windows(ingest::Partition partition) override;
 
+  /// Tells a partition the newest example that its examples partition holds (align_examples.h does,
+  /// before any record is applied). Where nothing of the partition was applied yet, a store has
+  /// been lost: this one starts at the next epoch and writes no examples up to the closing of that
+  /// impression. True in that case; false: nothing was changed.
+  base::Result<bool> resume_examples(ingest::Partition partition, const Example& newest);
+
   /// Lives as long as the state.
   [[nodiscard]] const FeatureReader& reader() const;
   [[nodiscard]] Outbox& outbox();

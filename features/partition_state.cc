@@ -62,6 +62,11 @@ std::string PartitionState::encode_meta() const {
   out.optional_time(newest_ms);
   out.varint(epoch);
   out.varint(last_sequence);
+  out.byte(mute_until.has_value() ? 1 : 0);
+  if (mute_until) {
+    out.zigzag(mute_until->first);
+    out.zigzag(mute_until->second);
+  }
   return value;
 }
 
@@ -71,6 +76,11 @@ base::Result<void> PartitionState::decode_meta(std::string_view value) {
   newest_ms = in.optional_time();
   epoch = in.varint();
   last_sequence = in.varint();
+  if (in.byte() != 0) {
+    mute_until.emplace();
+    mute_until->first = in.zigzag();
+    mute_until->second = in.zigzag();
+  }
   if (version != kMetaVersion || !in.finished()) return corrupt("partition's watermark");
   return {};
 }

@@ -37,12 +37,15 @@ struct PartitionState {
   base::UnixMs merged_ms = INT64_MIN;     // greatest time applied of any input; not stored
   std::uint64_t epoch = 1;                // of the examples
   std::uint64_t last_sequence = 0;        // of the examples written to the outbox
+  // Nothing is written to the outbox up to the closing of this impression: an earlier store has
+  // sent it already.
+  std::optional<PendingSet::Place> mute_until;
   bool dirty = false;
   PendingSet pending;
   std::vector<PendingSet::Place> unstored;  // opened by the batch in the making
   std::vector<HeldRecord> held;
 
-  /// meta = version · newest · epoch · last_sequence.
+  /// meta = version · newest · epoch · last_sequence · [mute: time · offset].
   [[nodiscard]] std::string encode_meta() const;
   [[nodiscard]] base::Result<void> decode_meta(std::string_view value);
 };

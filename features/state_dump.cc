@@ -98,8 +98,8 @@ class Dump {
     PartitionState meta;
     SF_ASSIGN(const auto stored, store_.get(Family::kState, partition_prefix(p, kMetaLetter)));
     if (stored) SF_TRY(meta.decode_meta(*stored));
-    line("partition {}: newest={} epoch={} last_sequence={}", p, time_text(meta.newest_ms),
-         meta.epoch, meta.last_sequence);
+    line("partition {}: newest={} epoch={} last_sequence={} mute={}", p, time_text(meta.newest_ms),
+         meta.epoch, meta.last_sequence, meta.mute_until.has_value());
     SF_TRY(store_.scan(Family::kState, partition_prefix(p, kPositionLetter),
                        [&](std::string_view key, std::string_view value) {
                          const auto topic = static_cast<ingest::Topic>(key[6]);

@@ -44,6 +44,12 @@ base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
   for (const PendingItem& item : pending.items) types.push_back(item.types);
   builder_.set_labels(types, pending.time_ms + config_.join.window_ms + 1, *example);
   state.dirty = true;
+  if (state.mute_until) {
+    const PendingSet::Place place(pending.time_ms, pending.offset);
+    const bool sent = place <= *state.mute_until;
+    if (place >= *state.mute_until) state.mute_until.reset();
+    if (sent) return drop_pending(state, pending);
+  }
   for (Example& part : builder_.split(std::move(*example))) {
     part.set_epoch(state.epoch);
     part.set_sequence(++state.last_sequence);
@@ -58,6 +64,19 @@ base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
   }
   ++counts_.examples;
   return drop_pending(state, pending);
+}
+
+base::Result<bool> Applier::resume_examples(ingest::Partition number, std::uint64_t epoch,
+                                            PendingSet::Place newest) {
+  SF_TRY(ensure_ready());
+  PartitionState& state = partition(number);
+  SF_ASSIGN(const auto impressions, position({ingest::Topic::kImpressions, number}));
+  if (impressions.has_value() || state.last_sequence > 0) return false;
+  state.epoch = epoch + 1;
+  state.mute_until = newest;
+  state.dirty = true;
+  SF_TRY(commit());
+  return true;
 }
 
 base::Result<void> Applier::drop_pending(PartitionState& state, Pending& pending) {

@@ -1,0 +1,152 @@
+// What serving reads, while another thread applies.
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "features/example_json.h"
+#include "state_fixture.h"
+
+namespace sirenfeed::features {
+namespace {
+
+Key key(std::string_view id) { return base::xxh3_64(id); }
+
+TEST(Reader, IndexesHoldTheLivingInTheirOrder) {
+  StateUnderTest s;
+  s.apply(item_event("old", kStart, {"t"}, "p"));
+  s.apply(item_event("new", kStart + 100, {"t", "w"}, "q"));
+  ingest::ItemUpdate hidden = item_event("hidden", kStart + 200, {"t"}, "p");
+  hidden.hidden = true;
+  s.apply(hidden);
+  ingest::ItemUpdate expiring = item_event("expiring", kStart + 300, {"w"}, "p");
+  expiring.expires_at_ms = kStart + 1'000'000'000'000;
+  s.apply(expiring);
+  const base::UnixMs now = kStart + 400;
+  EXPECT_EQ(s.reader().fresh(10, now), (std::vector{key("expiring"), key("new"), key("old")}));
+  EXPECT_EQ(s.reader().fresh(1, now), std::vector{key("expiring")});
+  EXPECT_EQ(s.reader().fresh(10, kStart + 1'000'000'000'000),
+            (std::vector{key("new"), key("old")}));
+  EXPECT_EQ(s.reader().by_tag(key("t"), 10, now), (std::vector{key("new"), key("old")}));
+  EXPECT_EQ(s.reader().by_author(key("p"), 10, now), (std::vector{key("expiring"), key("old")}));
+  EXPECT_EQ(s.reader().random(10, 7, now).size(), 3U);
+  EXPECT_EQ(s.reader().random(2, 7, now), s.reader().random(2, 7, now));
+  EXPECT_EQ(s.reader().indexed_items(), 3U);
+  s.reopen();
+  EXPECT_EQ(s.reader().fresh(10, now), (std::vector{key("expiring"), key("new"), key("old")}));
+}
+
+TEST(Reader, PopularRanksByDecayedClicks) {
+  StateUnderTest s;
+  s.apply(item_event("early", kStart));
+  s.apply(item_event("late", kStart));
+  s.apply(item_event("unclicked", kStart));
+  for (int i = 0; i < 4; ++i) {
+    const std::string n = std::to_string(i);
+    s.apply(impression_event("e" + n, "u" + n, kStart + i, {"early", "unclicked"}));
+    s.apply(action_event("u" + n, "early", kStart + i + 1));
+  }
+  const base::UnixMs later = kStart + 12 * base::kMsPerHour;
+  s.apply(impression_event("l", "u", later, {"late"}));
+  s.apply(action_event("u", "late", later + 1));
+  const auto both = [&](PopularSpan span) { return s.reader().popular(span, 10, later + 2); };
+  EXPECT_EQ(both(PopularSpan::kHour), (std::vector{key("late"), key("early")}));
+  EXPECT_EQ(both(PopularSpan::kDay), (std::vector{key("early"), key("late")}));
+  s.reopen();
+  EXPECT_EQ(both(PopularSpan::kHour), (std::vector{key("late"), key("early")}));
+}
+
+TEST(Reader, TheIndexLetsTheOldestGo) {
+  FeaturesConfig config = StateUnderTest::default_config();
+  config.index.items_max = 3;
+  StateUnderTest s(config);
+  for (int i = 0; i < 5; ++i) s.apply(item_event("item-" + std::to_string(i), kStart + i));
+  EXPECT_EQ(s.reader().fresh(10, kStart + 9),
+            (std::vector{key("item-4"), key("item-3"), key("item-2")}));
+}
+
+TEST(Reader, AUserHasProfileTopicsAndSeenSet) {
+  StateUnderTest s;
+  ingest::UserUpdate profile;
+  profile.user_id = "u";
+  profile.time_ms = kStart;
+  profile.segment = "de-mobile";
+  profile.blocked_authors = {"bad"};
+  s.apply(profile);
+  s.apply(item_event("a", kStart, {"sport"}, "p"));
+  s.apply(item_event("b", kStart, {"news"}, "q"));
+  s.apply(impression_event("i", "u", kStart + 1, {"a", "b"}));
+  s.apply(action_event("u", "b", kStart + 2));
+  const auto user = s.reader().read_user("u", kStart + 10);
+  ASSERT_TRUE(user);
+  EXPECT_EQ(user->segment_key, key("de-mobile"));
+  EXPECT_EQ(user->blocked_authors, std::vector{key("bad")});
+  EXPECT_TRUE(user->seen(key("a")));
+  EXPECT_FALSE(user->seen(key("c")));
+  EXPECT_EQ(user->top_tags(5), std::vector{key("news")});
+  EXPECT_EQ(user->top_authors(5), std::vector{key("q")});
+  EXPECT_EQ(s.seen.exposures.at(0).segment(), key("de-mobile"));
+  const auto stranger = s.reader().read_user("nobody", kStart);
+  ASSERT_TRUE(stranger);
+  EXPECT_FALSE(stranger->known);
+  ASSERT_TRUE(s.state->inspect_user("u"));
+  EXPECT_NE(s.state->inspect_user("u")->find("\"type\":\"click\""), std::string::npos);
+  EXPECT_NE(s.state->inspect_item("b")->find("\"news\""), std::string::npos);
+  EXPECT_EQ(s.state->inspect_item("zzz").error().code, base::ErrorCode::kNotFound);
+}
+
+TEST(Reader, AnExampleIsWrittenWithTheNamesOfTheCatalog) {
+  StateUnderTest s;
+  s.apply(item_event("a", kStart, {"sport", "news"}, "p"));
+  s.apply(impression_event("i", "u", kStart + 1, {"a"}));
+  s.apply(action_event("u", "a", kStart + 2));
+  s.apply(impression_event("j", "u", kStart + 3, {"b \"quoted\""}));
+  const std::vector<std::string> actions = {"click", "long_view", "like"};
+  const auto json = example_to_json(s.seen.exposures.at(1), s.reader(), actions);
+  ASSERT_TRUE(json);
+  EXPECT_TRUE(json->starts_with(
+      R"({"time":1650000000003,"segment":null,"history":[{"item":"a","tags":["sport","news"],)"
+      R"("author":"p","time":1650000000001,"actions":["click"]}],"candidates":[)"
+      R"({"item":"b \"quoted\"","tags":[],"author":null,"context":[)"))
+      << *json;
+  EXPECT_TRUE(json->ends_with("]}]}"));
+}
+
+TEST(Reader, ReadersAndTheApplyingThreadDoNotDisturbEachOther) {
+  FeaturesConfig config = StateUnderTest::default_config();
+  config.store.item_entries_max = 64;  // so that entries come and go
+  config.store.catalog_entries_max = 64;
+  StateUnderTest s(config);
+  s.wiring.observer = nullptr;
+  s.reopen();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 2; ++t) {
+    threads.emplace_back([&s, &stop, t] {
+      const FeatureReader& reader = s.reader();
+      std::vector<float> out;
+      for (base::UnixMs now = kStart; !stop; ++now) {
+        const auto user = reader.read_user("u" + std::to_string(now % 5), now);
+        ASSERT_TRUE(user);
+        std::vector<Key> items = t == 0 ? reader.fresh(20, now) : reader.random(20, 1, now);
+        out.resize(items.size() * reader.feature_names().size());
+        reader.context(*user, items, "home", out);
+        for (const float value : out) ASSERT_TRUE(std::isfinite(value));
+        (void)reader.popular(PopularSpan::kDay, 10, now);
+      }
+    });
+  }
+  for (int i = 0; i < 150; ++i) {
+    const std::string n = std::to_string(i % 100);
+    const std::string user = "u" + std::to_string(i % 5);
+    s.apply(
+        {s.records.of(item_event("item-" + n, kStart + i, {"t" + std::to_string(i % 7)})),
+         s.records.of(impression_event("i" + std::to_string(i), user, kStart + i, {"item-" + n})),
+         s.records.of(action_event(user, "item-" + n, kStart + i))});
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(s.reader().indexed_items(), 100U);
+}
+
+}  // namespace
+}  // namespace sirenfeed::features
