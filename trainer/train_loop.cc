@@ -95,6 +95,10 @@ struct TrainLoop::Impl {
   std::uint64_t checkpointed_examples = 0;  // examples in the newest checkpoint
   base::UnixMs newest_closed_ms = 0;        // of the learned examples
   bool caught_up = false;
+  // The newest failure of each kind while it lasts; empty after a success.
+  std::string log_error;
+  std::string publish_error;
+  std::string checkpoint_error;
 
   std::atomic<bool> stop_asked{false};
   std::jthread thread;
@@ -120,7 +124,8 @@ struct TrainLoop::Impl {
   [[nodiscard]] bool everything_read() const;
   [[nodiscard]] std::string stopped_reasons() const;
   void set_state(TrainState state, const std::string& error);
-  void note_failure(const char* what, const base::Error& error);
+  void note(std::string& error, const char* what, const base::Result<void>& result);
+  [[nodiscard]] std::string current_error() const;
   void wait_before_retry() const;
 };
 
@@ -138,9 +143,23 @@ void TrainLoop::Impl::set_state(TrainState state, const std::string& error) {
   }
 }
 
-void TrainLoop::Impl::note_failure(const char* what, const base::Error& error) {
-  base::log_error("{}: {}", what, error.message);
-  set_state(TrainState::kDegraded, fmt::format("{}: {}", what, error.message));
+// Logs a failure once, not at every retry.
+void TrainLoop::Impl::note(std::string& error, const char* what, const base::Result<void>& result) {
+  if (result) {
+    if (!error.empty()) base::log_info("{}: works again", what);
+    error.clear();
+    return;
+  }
+  std::string now = fmt::format("{}: {}", what, result.error().message);
+  if (now != error) base::log_error("{}; trying again", now);
+  error = std::move(now);
+}
+
+std::string TrainLoop::Impl::current_error() const {
+  for (const std::string* error : {&log_error, &publish_error, &checkpoint_error}) {
+    if (!error->empty()) return *error;
+  }
+  return stopped_reasons();
 }
 
 void TrainLoop::Impl::wait_before_retry() const {
@@ -321,16 +340,8 @@ base::Result<void> TrainLoop::Impl::checkpoint() {
 
 // A failure here is visible and tried again at the next batch or interval: learning goes on.
 void TrainLoop::Impl::after_batch() {
-  if (publish_due()) {
-    if (const auto published = publish(); !published) {
-      note_failure("cannot publish", published.error());
-    }
-  }
-  if (checkpoint_due()) {
-    if (const auto written = checkpoint(); !written) {
-      note_failure("cannot write the checkpoint", written.error());
-    }
-  }
+  if (publish_due()) note(publish_error, "publishing a model", publish());
+  if (checkpoint_due()) note(checkpoint_error, "writing the checkpoint", checkpoint());
 }
 
 bool TrainLoop::Impl::everything_read() const {
@@ -360,14 +371,12 @@ base::Result<void> TrainLoop::Impl::poll_once() {
   }
   after_batch();
   if (everything_read()) caught_up = true;
-  const std::string stopped = stopped_reasons();
-  if (polled.broker_lost) {
-    set_state(TrainState::kDegraded, "no broker answers; trying again");
-  } else if (!stopped.empty()) {
-    set_state(TrainState::kDegraded, stopped);
-  } else {
-    set_state(everything_read() ? TrainState::kLive : TrainState::kCatchingUp, "");
-  }
+  note(log_error, "topic examples",
+       polled.broker_lost ? fail(ErrorCode::kUnavailable, "no broker answers")
+                          : base::Result<void>{});
+  const std::string error = current_error();
+  const TrainState healthy = everything_read() ? TrainState::kLive : TrainState::kCatchingUp;
+  set_state(error.empty() ? healthy : TrainState::kDegraded, error);
   return {};
 }
 
@@ -396,9 +405,7 @@ base::Result<void> TrainLoop::Impl::run_to_end() {
   // Serving has something to load from the first moment on; and a checkpoint may hold more than was
   // published before a crash.
   if (deps.store.last_version() == 0 || trainer->examples() > 0) {
-    if (const auto published = publish(); !published) {
-      note_failure("cannot publish", published.error());
-    }
+    note(publish_error, "publishing a model", publish());
   }
   while (!stop_asked) {
     base::Result<void> done;
@@ -407,7 +414,8 @@ base::Result<void> TrainLoop::Impl::run_to_end() {
     if (!done) {
       if (!is_passing(done.error())) return done;
       deps.probe.log_errors.add();
-      note_failure("topic examples", done.error());
+      note(log_error, "topic examples", done);
+      set_state(TrainState::kDegraded, current_error());
       reader.reset();
       wait_before_retry();
       continue;

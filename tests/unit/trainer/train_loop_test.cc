@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -46,6 +47,13 @@ class TrainLoopTest : public ::testing::Test {
     auto store = model::ModelStoreWriter::open({.dir = (folder_ / "store").string()});
     EXPECT_TRUE(store.has_value());
     return *std::move(store);
+  }
+  /// Examples that go on where `before` ends.
+  static std::vector<features::Example> next_examples(const std::vector<features::Example>& before,
+                                                      std::size_t count) {
+    auto all = testing::make_examples({.examples = before.size() + count});
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before.size()));
+    return all;
   }
   struct Run {
     base::Result<void> result;
@@ -280,6 +288,33 @@ TEST_F(TrainLoopTest, AMissingTopicIsRetriedUntilItIsThere) {
   log.set_partitions(Topic::kExamples, 1);
   EXPECT_TRUE(loop->wait().has_value());
   EXPECT_EQ(loop->status().examples, 16U);
+}
+
+TEST_F(TrainLoopTest, AFailureToPublishIsVisibleAndLearningGoesOn) {
+  fakes::MemoryLog log;
+  const auto examples = testing::make_examples({.examples = 160});
+  model::ModelStoreWriter store = open_store();
+  // A file where the store's folder was.
+  const auto store_folder = folder_ / "store";
+  std::filesystem::rename(store_folder, folder_ / "moved");
+  std::ofstream(store_folder) << "in the way";
+  config_.until_end = false;
+  auto loop = *TrainLoop::create(config_, testing::small_model(), deps(log, store));
+  loop->start();
+  put(log, examples);
+  while (loop->status().examples < 160) std::this_thread::yield();
+  while (loop->status().state != TrainState::kDegraded) std::this_thread::yield();
+  EXPECT_NE(loop->status().last_error.find("publishing a model"), std::string::npos);
+  EXPECT_GT(probe_.publish_errors.value(), 0U);
+  std::filesystem::remove(store_folder);
+  std::filesystem::rename(folder_ / "moved", store_folder);
+  put(log, next_examples(examples, 96));
+  while (loop->status().state != TrainState::kLive || loop->status().examples < 256) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(loop->status().last_error, "");
+  EXPECT_GT(loop->status().published_version, 0U);
+  loop->stop();
 }
 
 TEST_F(TrainLoopTest, RecordsThatRetentionTookAreNamed) {
