@@ -2,6 +2,7 @@
 
 #include "ingest/event_json.h"
 #include "serving/api_parts.h"
+#include "serving/json_text.h"
 
 namespace sirenfeed::serving {
 
@@ -37,10 +38,8 @@ base::UnixMs ApiShared::now_ms() const {
 }
 
 HttpResponse json_answer(const json::value& body, int status) {
-  return {.status = status,
-          .content_type = "application/json",
-          .body = json::serialize(body),
-          .headers = {}};
+  return {
+      .status = status, .content_type = "application/json", .body = json_text(body), .headers = {}};
 }
 
 namespace {

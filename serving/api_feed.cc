@@ -1,6 +1,5 @@
 // GET /v1/feed/{user} and POST /v1/rank.
 #include <charconv>
-#include <cmath>
 
 #include "serving/api_parts.h"
 #include "serving/feed_service.h"
@@ -68,14 +67,13 @@ base::Result<void> apply_parameter(const QueryParameter& parameter, FeedRequest&
 
 json::object item_json(const FeedItem& item, bool explained) {
   json::object out{{"item_id", item.item_id}};
-  // JSON has no infinities; a score that is none is not worth a number.
-  out["score"] = std::isfinite(item.score) ? json::value(item.score) : json::value(nullptr);
+  out["score"] = static_cast<float>(item.score);  // as exact as what it is made of
   json::object probabilities;
   for (const auto& [task, probability] : item.probabilities) probabilities[task] = probability;
   out["probabilities"] = std::move(probabilities);
   out["source"] = item.source;
   out["explored"] = item.explored;
-  out["propensity"] = item.propensity;
+  out["propensity"] = static_cast<float>(item.propensity);
   if (!item.known) out["unknown"] = true;
   if (item.title) out["title"] = *item.title;
   if (item.url) out["url"] = *item.url;
@@ -120,7 +118,7 @@ json::object answer_json(const FeedAnswer& answer, bool explained) {
                    {"user", answer.user_id},
                    {"time", answer.time_ms},
                    {"model_version", answer.model_version},
-                   {"took_ms", static_cast<double>(answer.took_us) / 1000.0},
+                   {"took_ms", static_cast<float>(answer.took_us) / 1000.0F},
                    {"history", answer.history_items}};
   if (answer.degraded) out["degraded"] = *answer.degraded;
   out["items"] = std::move(items);
