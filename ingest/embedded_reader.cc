@@ -41,6 +41,9 @@ class Reader final : public LogReader {
     return {};
   }
   base::Result<PollBatch> poll(std::chrono::milliseconds timeout) override;
+  void confirm_ends() override {
+    for (auto& [source, input] : inputs_) input.end_told = false;
+  }
   void report_position(TopicPartition, Offset) override {}  // there is no dashboard to report to
 
  private:
@@ -60,7 +63,9 @@ class Reader final : public LogReader {
 
   base::Result<Input*> find(TopicPartition source);
   base::Result<PollBatch> collect();
-  base::Result<void> read(TopicPartition source, Input& input, Budget budget, PollBatch& batch);
+  base::Result<void> read_round(Budget share, Budget& left, PollBatch& batch);
+  /// Returns what it used of `budget`; a first record may be larger.
+  base::Result<Budget> read(TopicPartition source, Input& input, Budget budget, PollBatch& batch);
   /// False: at the end of the log.
   static base::Result<bool> enter_segment(Input& input);
   static base::Result<std::optional<Frame>> next_frame(Input& input);
@@ -99,27 +104,40 @@ base::Result<PollBatch> Reader::poll(std::chrono::milliseconds timeout) {
   }
 }
 
-/// Every input gets an equal part of the batch, and the first in turn what the others left.
+/// Every input gets an equal part of the batch; what some leave of it the others get, in turn.
 base::Result<PollBatch> Reader::collect() {
   PollBatch batch;
   const std::size_t n = std::max<std::size_t>(1, inputs_.size());
-  const Budget share{std::max<std::size_t>(1, options_.poll_records_max / n),
-                     options_.poll_bytes_max / n};
+  Budget left{options_.poll_records_max, options_.poll_bytes_max};
+  SF_TRY(read_round({std::max<std::size_t>(1, left.records / n), left.bytes / n}, left, batch));
+  if (!batch.records.empty() && left.records > 0 && left.bytes > 0) {
+    SF_TRY(read_round(left, left, batch));
+  }
+  tell_ends(batch);
+  return batch;
+}
+
+/// Takes what it reads off `left`, at most `share` for each input.
+base::Result<void> Reader::read_round(Budget share, Budget& left, PollBatch& batch) {
+  const std::size_t n = std::max<std::size_t>(1, inputs_.size());
   auto it = inputs_.empty() ? inputs_.begin()
                             : std::next(inputs_.begin(), static_cast<std::ptrdiff_t>(turn_++ % n));
   for (std::size_t i = 0; i < inputs_.size(); ++i, ++it) {
     if (it == inputs_.end()) it = inputs_.begin();
     Input& input = it->second;
-    if (input.paused || input.failed || batch.records.size() >= options_.poll_records_max) continue;
-    if (auto done = read(it->first, input, share, batch); !done) {
+    if (input.paused || input.failed || left.records == 0) continue;
+    const Budget budget{std::min(share.records, left.records), std::min(share.bytes, left.bytes)};
+    const auto used = read(it->first, input, budget, batch);
+    if (!used) {
       // Records that were collected go first; the error is met again by the next poll.
-      if (!batch.records.empty()) break;
-      input.failed = done.error().code == ErrorCode::kCorrupt;
-      return base::fail(std::move(done).error());
+      if (!batch.records.empty()) return {};
+      input.failed = used.error().code == ErrorCode::kCorrupt;
+      return base::fail(used.error());
     }
+    left.records -= used->records;
+    left.bytes -= std::min(left.bytes, used->bytes);
   }
-  tell_ends(batch);
-  return batch;
+  return {};
 }
 
 void Reader::tell_ends(PollBatch& batch) {
@@ -165,27 +183,27 @@ base::Result<std::optional<Frame>> Reader::next_frame(Input& input) {
   }
 }
 
-base::Result<void> Reader::read(TopicPartition source, Input& input, Budget budget,
-                                PollBatch& batch) {
-  const std::size_t records_before = batch.records.size();
-  const std::size_t records_max =
-      std::min(options_.poll_records_max, records_before + budget.records);
-  std::size_t bytes = 0;
-  while (batch.records.size() < records_max) {
-    SF_ASSIGN(const auto frame, next_frame(input));
-    if (!frame) return {};
-    bytes += frame->bytes;
-    if (bytes > budget.bytes && batch.records.size() > records_before) return {};
+base::Result<Reader::Budget> Reader::read(TopicPartition source, Input& input, Budget budget,
+                                          PollBatch& batch) {
+  Budget used;
+  while (used.records < budget.records) {
+    auto frame = next_frame(input);
+    if (!frame && used.records == 0) return base::fail(std::move(frame).error());
+    if (!frame || !*frame) return used;  // the end, or an error that the next call meets again
+    const std::size_t bytes = (*frame)->bytes;
+    if (used.bytes + bytes > budget.bytes && !batch.records.empty()) return used;
+    used.bytes += bytes;
+    ++used.records;
     LogRecord& record = batch.records.emplace_back();
     record.source = source;
-    record.offset = frame->offset;
-    record.log_time_ms = frame->log_time_ms;
-    if (frame->key) record.key.emplace(*frame->key);
-    if (frame->value) record.value.emplace(*frame->value);
-    input.frames->advance(*frame);
+    record.offset = (*frame)->offset;
+    record.log_time_ms = (*frame)->log_time_ms;
+    if ((*frame)->key) record.key.emplace(*(*frame)->key);
+    if ((*frame)->value) record.value.emplace(*(*frame)->value);
+    input.frames->advance(**frame);
     ++input.position;
   }
-  return {};
+  return used;
 }
 
 }  // namespace

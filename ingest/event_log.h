@@ -71,6 +71,10 @@ class LogReader {
   /// partition alone: later polls go on with the others. kClosed: this reader has come to its end
   /// (another member of its group took its name), and every later poll says so.
   virtual base::Result<PollBatch> poll(std::chrono::milliseconds timeout) = 0;
+  /// Makes the next poll() look at the log's ends anew and name every partition that is at its end,
+  /// as if it had brought records of others: for an owner that merges several readers, whose
+  /// records this one does not see.
+  virtual void confirm_ends() {}
   /// For dashboards only: what the owner has applied. The state, not the log, is the truth.
   virtual void report_position(TopicPartition source, Offset next_offset) = 0;
 };
@@ -108,7 +112,7 @@ struct ReaderOptions {
       {};  // set: member of this consumer group (on topic impressions)
   std::optional<std::string> member = {};  // static membership (group.instance.id)
   GroupListener listener = {};  // used with a group = {}; the embedded log assigns all partitions
-  std::size_t poll_records_max = 1024;     // most records in one batch
+  std::size_t poll_records_max = 4096;     // most records in one batch
   std::size_t poll_bytes_max = 4U << 20U;  // of keys and values; a larger record comes alone
 };
 

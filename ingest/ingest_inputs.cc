@@ -175,26 +175,28 @@ void IngestInputs::stop(TopicPartition source, base::ErrorCode code, std::string
 
 base::Result<void> IngestInputs::poll(std::chrono::milliseconds timeout) {
   assign_due();
-  SF_TRY(read(*reader_, timeout));
+  SF_ASSIGN(const bool brought, read(*reader_, timeout));
+  if (!items_reader_) return {};
+  // A reader names ends again only with records of its own; those of the other it does not see.
+  if (brought) items_reader_->confirm_ends();
   const bool lost = broker_lost_;
-  if (items_reader_) SF_TRY(read(*items_reader_, std::chrono::milliseconds(0)));
+  SF_ASSIGN(const bool items_brought, read(*items_reader_, std::chrono::milliseconds(0)));
+  if (items_brought) reader_->confirm_ends();
   broker_lost_ = broker_lost_ || lost;
   return {};
 }
 
-base::Result<void> IngestInputs::read(LogReader& reader, std::chrono::milliseconds timeout) {
+/// Did it bring records?
+base::Result<bool> IngestInputs::read(LogReader& reader, std::chrono::milliseconds timeout) {
   auto batch = reader.poll(timeout);
-  if (!batch) return partition_failed(reader, batch.error());
+  if (!batch) {
+    SF_TRY(partition_failed(reader, batch.error()));
+    return false;
+  }
   broker_lost_ = batch->broker_lost;
   for (LogRecord& record : batch->records) take(std::move(record));
   for (const TopicPartition source : batch->at_end) ended(source);
-  if (!items_reader_ || broker_lost_ || !batch->records.empty()) return {};
-  // A reader names ends again only when it brings records. Those of the other reader arrived before
-  // this poll, which brought nothing: what was at its end still is.
-  for (const auto& [source, input] : inputs_) {
-    if (input.reader == &reader && input.at_end) parts_.merge.at_end(source);
-  }
-  return {};
+  return !batch->records.empty();
 }
 
 base::Result<void> IngestInputs::partition_failed(const LogReader& reader,

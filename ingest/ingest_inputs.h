@@ -84,7 +84,7 @@ class IngestInputs {
   void remove(TopicPartition source);
   void stop(TopicPartition source, base::ErrorCode code, std::string_view why);
 
-  base::Result<void> read(LogReader& reader, std::chrono::milliseconds timeout);
+  base::Result<bool> read(LogReader& reader, std::chrono::milliseconds timeout);
   base::Result<void> partition_failed(const LogReader& reader, const base::Error& error);
   void take(LogRecord record);
   bool verified(TopicPartition source, IngestInput& input, const LogRecord& record);

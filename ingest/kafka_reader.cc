@@ -44,6 +44,9 @@ class Reader final : public LogReader {
   base::Result<void> pause(TopicPartition source) override;
   base::Result<void> resume(TopicPartition source) override;
   base::Result<PollBatch> poll(milliseconds timeout) override;
+  void confirm_ends() override {
+    for (auto& [source, input] : inputs_) input.end_owed = input.end_owed || input.reached_end;
+  }
   void report_position(TopicPartition source, Offset next_offset) override;
 
  private:

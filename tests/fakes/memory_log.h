@@ -304,6 +304,9 @@ class MemoryLog final : public ingest::EventLog {
         lock.wait_for(shared_->changed, left);
       }
     }
+    void confirm_ends() override {
+      for (auto& [source, input] : inputs_) input.end_told = false;
+    }
     void report_position(TopicPartition source, Offset next_offset) override {
       base::MutexLock lock(shared_->mutex);
       shared_->reported[source] = next_offset;

@@ -192,6 +192,18 @@ TEST_P(EventLogContract, TheEndIsToldOnceReachedAndAgainWithRecordsOfOthers) {
   EXPECT_TRUE(second.ends.contains(kClicks1));
 }
 
+TEST_P(EventLogContract, AnEndIsToldAgainWhenAsked) {
+  append_all(kClicks0, {"a"});
+  const auto reading = reader();
+  ASSERT_TRUE(reading->assign(kClicks0, std::nullopt));
+  poll_to_end(*reading, {kClicks0});
+  const auto idle = reading->poll(milliseconds(50));
+  ASSERT_TRUE(idle) << idle.error().message;
+  EXPECT_TRUE(idle->at_end.empty());
+  reading->confirm_ends();
+  EXPECT_TRUE(poll_to_end(*reading, {kClicks0}).ends.contains(kClicks0));
+}
+
 TEST_P(EventLogContract, AnEndIsNeverToldBeforeTheRecordsInFrontOfIt) {
   append_all(kClicks0, std::vector<std::string>(2'500, "x"));
   const auto reading = reader();
