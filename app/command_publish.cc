@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/command_line.h"
+#include "app/http_log_writer.h"
 #include "app/open_log.h"
 #include "app/progress_line.h"
 #include "app/stop_signal.h"
@@ -20,8 +21,39 @@ struct PublishOptions {
   std::string format = "events";
   std::string speed = "max";
   std::string resume_file;
+  std::string http_url;
   bool json_output = false;
 };
+
+constexpr std::chrono::milliseconds kHttpTimeout{30'000};
+
+/// Where the events go: a log that outlives its writer, or a server.
+struct Target {
+  std::unique_ptr<ingest::EventLog> log;
+  std::unique_ptr<ingest::LogWriter> writer;
+  std::string name;
+};
+
+base::Result<Target> open_target(const PublishOptions& options, const Settings& settings,
+                                 ingest::PublisherConfig& config) {
+  Target target;
+  if (!options.http_url.empty()) {
+    SF_ASSIGN(HttpClient client, HttpClient::make(options.http_url, kHttpTimeout));
+    auto shared = std::make_shared<HttpClient>(std::move(client));
+    target.writer =
+        std::make_unique<HttpLogWriter>(HttpLogWriterConfig{}, [shared](std::string body) {
+          return shared->request("POST", "/v1/events", std::move(body), "application/x-ndjson");
+        });
+    target.name = options.http_url;
+    return target;
+  }
+  SF_ASSIGN(target.log, open_log(settings));
+  SF_ASSIGN(config.partitions, target.log->partitions(ingest::Topic::kImpressions));
+  SF_ASSIGN(config.item_partitions, target.log->partitions(ingest::Topic::kItems));
+  SF_ASSIGN(target.writer, target.log->open_writer("sirenfeed-publish"));
+  target.name = settings.brokers.empty() ? settings.log_dir() : settings.brokers;
+  return target;
+}
 
 base::Result<std::optional<double>> parse_speed(const std::string& text) {
   if (text == "max") return std::optional<double>();
@@ -45,9 +77,7 @@ base::Result<void> run_publish(const PublishOptions& options, const Settings& se
   ingest::ReplayOptions replay_options;
   replay_options.parser = settings.ingest.parser;
   SF_ASSIGN(const auto replay, ingest::open_replay(options.file, *format, replay_options));
-  SF_ASSIGN(const auto log, open_log(settings));
-  SF_ASSIGN(config.partitions, log->partitions(ingest::Topic::kImpressions));
-  SF_ASSIGN(config.item_partitions, log->partitions(ingest::Topic::kItems));
+  SF_ASSIGN(const Target target, open_target(options, settings, config));
   config.message_bytes_max = settings.ingest.parser.message_bytes_max;
   if (!options.resume_file.empty()) {
     if (options.file == "-") {
@@ -55,14 +85,12 @@ base::Result<void> run_publish(const PublishOptions& options, const Settings& se
     }
     SF_ASSIGN(const std::string fingerprint, ingest::file_fingerprint(options.file));
     config.resume_file = options.resume_file;
-    config.identity =
-        fingerprint + " to " + (settings.brokers.empty() ? settings.log_dir() : settings.brokers);
+    config.identity = fingerprint + " to " + target.name;
   }
-  SF_ASSIGN(const auto writer, log->open_writer("sirenfeed-publish"));
   ProgressLine progress("publishing " + options.file);
   SF_ASSIGN(const ingest::PublishProgress done,
             ingest::publish(
-                *replay, *writer, config,
+                *replay, *target.writer, config,
                 [&](const ingest::PublishProgress& now) {
                   const double share = now.bytes_total == 0
                                            ? 0
@@ -89,6 +117,7 @@ void add_publish_command(CommandLine& line) {
       line, "publish", "Publish a recorded input to the log",
       "  sirenfeed publish impressions.csv.gz --format kuairand --brokers 127.0.0.1:9092\n"
       "  sirenfeed publish events.ndjson.gz --speed 60 --resume publish.json --brokers kafka:9092\n"
+      "  sirenfeed publish events.ndjson --http http://127.0.0.1:8080\n"
       "  sirenfeed publish - --data data < events.ndjson      (embedded log, not while `up` runs)");
   command.add_option("file", options->file, "The input, may be gzipped; - is standard input")
       ->required();
@@ -99,6 +128,9 @@ void add_publish_command(CommandLine& line) {
       ->capture_default_str();
   command.add_option("--resume", options->resume_file,
                      "Keep the position here; an interrupted publish goes on from it");
+  command.add_option("--http", options->http_url,
+                     "Send them to POST /v1/events of this server instead, e.g. "
+                     "http://127.0.0.1:8080");
   command.add_flag("--json", options->json_output, "The result as one JSON object");
   command.callback([&line, options] {
     line.action = [&line, options] { return run_publish(*options, line.settings); };

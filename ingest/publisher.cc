@@ -206,6 +206,7 @@ class Publisher {
     const auto due =
         first_->second + std::chrono::duration_cast<SteadyNow::duration>(
                              std::chrono::duration<double, std::milli>(event_ms / *config_.speed));
+    if (due - SteadyNow::now() > kWaitSlice) SF_TRY(nudge());
     while (SteadyNow::now() < due) {
       SF_TRY(stopped());
       report(false);
@@ -247,12 +248,21 @@ class Publisher {
     }
   }
 
+  /// Lets a writer that collects batches send what it has; it may need longer than one slice.
+  base::Result<void> nudge() {
+    auto flushed = writer_.flush(kWaitSlice);
+    const bool fine = flushed || flushed.error().code == ErrorCode::kUnavailable ||
+                      acknowledged_->error().has_value();  // await() reports that one
+    return fine ? base::Result<void>() : flushed;
+  }
+
   /// Until `count` records are acknowledged; `quiet_max` bounds the time without any progress.
   base::Result<void> await(std::uint64_t count, std::optional<milliseconds> quiet_max) {
     std::uint64_t before = acknowledged_->done();
     auto moved_at = SteadyNow::now();
     while (!acknowledged_->wait_for(count, kWaitSlice)) {
       SF_TRY(stopped());
+      SF_TRY(nudge());
       report(false);
       const std::uint64_t done = acknowledged_->done();
       if (std::exchange(before, done) != done) moved_at = SteadyNow::now();
