@@ -130,6 +130,7 @@ base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry
   parts.clock = &clock();
   parts.events = events.get();
   parts.partitions = partitions;
+  SF_ASSIGN(parts.item_partitions, log.partitions(ingest::Topic::kItems));
   parts.readiness = [this] { return readiness(); };
   parts.applied = [this](ingest::TopicPartition source, ingest::Offset offset) {
     const auto next = loop->state().next_offsets;

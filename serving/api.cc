@@ -37,6 +37,13 @@ base::UnixMs ApiShared::now_ms() const {
   return now >= config.parser.timestamp_min_ms ? now : base::WallClock().now_ms();
 }
 
+ingest::TopicPartition ApiShared::target_of(const ingest::EventBody& event) const {
+  const ingest::Topic topic = ingest::event_topic(event);
+  const ingest::Partition count =
+      topic == ingest::Topic::kItems ? parts.item_partitions : parts.partitions;
+  return {topic, ingest::partition_of(ingest::event_key(event), count)};
+}
+
 HttpResponse json_answer(const json::value& body, int status) {
   return {
       .status = status, .content_type = "application/json", .body = json_text(body), .headers = {}};
@@ -64,16 +71,12 @@ json::object receipt(std::string_view status, const ingest::TopicPartition& targ
 void append_and_answer(const std::shared_ptr<ApiShared>& shared,
                        const std::shared_ptr<Exchange>& exchange, const ingest::EventBody& event,
                        std::string_view done) {
-  const ingest::Topic topic = ingest::event_topic(event);
-  const std::string& key = ingest::event_key(event);
-  const ingest::TopicPartition target{
-      topic,
-      topic == ingest::Topic::kItems ? 0 : ingest::partition_of(key, shared->parts.partitions)};
+  const ingest::TopicPartition target = shared->target_of(event);
   exchange->respond_later(shared->config.events_wait_max + shared->config.apply_wait_max, [] {
     return problem(503, "", "the log did not confirm in time; the order may still take effect");
   });
   const auto appended = shared->parts.events->append(
-      target, key, ingest::event_json(event), shared->now_ms(),
+      target, ingest::event_key(event), ingest::event_json(event), shared->now_ms(),
       [shared, exchange, target, done = std::string(done)](base::Result<ingest::Offset> offset) {
         if (!offset) return exchange->respond(problem(offset.error()));
         shared->waiter.wait(target, *offset, [exchange, target, done, at = *offset](bool applied) {

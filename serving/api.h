@@ -38,10 +38,11 @@ struct ApiParts {
   FeedService* feeds = nullptr;
   ModelSlot* models = nullptr;
   const features::FeatureReader* features = nullptr;
-  const base::Clock* clock = nullptr;    // of the events (wall or event)
-  ingest::LogWriter* events = nullptr;   // for POST /v1/events, erase, takedown, PUT item
-  ingest::Partition partitions = 1;      // of impressions, clicks, users, requests
-  std::function<Readiness()> readiness;  // null: always ready
+  const base::Clock* clock = nullptr;     // of the events (wall or event)
+  ingest::LogWriter* events = nullptr;    // for POST /v1/events, erase, takedown, PUT item
+  ingest::Partition partitions = 1;       // of impressions, clicks, users, requests
+  ingest::Partition item_partitions = 1;  // of items
+  std::function<Readiness()> readiness;   // null: always ready
   /// The offset that the state has applied up to, to know whether an erase or takedown is in force.
   /// Null: such calls answer 202.
   std::function<bool(ingest::TopicPartition, ingest::Offset)> applied;

@@ -140,19 +140,15 @@ HttpResponse EventsCall::answer() {
 /// Appends one parsed event; false when the log takes no more for now.
 bool append_event(const std::shared_ptr<ApiShared>& shared, const std::shared_ptr<EventsCall>& call,
                   std::size_t index, const ingest::EventBody& event) {
-  const ingest::Topic topic = ingest::event_topic(event);
-  const std::string& key = ingest::event_key(event);
-  const ingest::TopicPartition target{
-      topic,
-      topic == ingest::Topic::kItems ? 0 : ingest::partition_of(key, shared->parts.partitions)};
+  const ingest::TopicPartition target = shared->target_of(event);
   call->under_way();
   shared->events_in_flight.fetch_add(1);
   auto on_delivered = [call, index, target](const base::Result<ingest::Offset>& offset) {
     call->delivered(index, target, offset);
     call->end_one();
   };
-  const auto appended = shared->parts.events->append(target, key, ingest::event_json(event),
-                                                     shared->now_ms(), on_delivered);
+  const auto appended = shared->parts.events->append(
+      target, ingest::event_key(event), ingest::event_json(event), shared->now_ms(), on_delivered);
   if (appended) return true;
   if (appended.error().code == ErrorCode::kTooLarge) {
     on_delivered(base::fail(appended.error()));

@@ -20,6 +20,8 @@ struct ApiShared {
 
   /// Time of what the API itself writes: the clock's, or the wall's before the first event.
   [[nodiscard]] base::UnixMs now_ms() const;
+  /// Where an event belongs: its topic, and the partition of its key.
+  [[nodiscard]] ingest::TopicPartition target_of(const ingest::EventBody& event) const;
 
   const ApiConfig config;
   const ApiParts parts;

@@ -223,6 +223,10 @@ void HttpSession::dispatch() {
   request.authorization = std::string(message[http::field::authorization]);
   request.arrived = arrived_;
   request.body = std::move(message.body());
+  // A page of another site must not act with this browser's reach; tools send no such header.
+  if (message["Sec-Fetch-Site"] == "cross-site" && request.method != "GET" && !head_) {
+    return answer(turn_, problem(403, "", "requests of other sites' pages may only read"));
+  }
   if (const auto parsed = parse_target(std::string_view(message.target()), request); !parsed) {
     return answer(turn_, problem(parsed.error()));
   }

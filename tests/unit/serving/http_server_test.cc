@@ -88,6 +88,17 @@ TEST_F(HttpServerTest, UnknownPathsAre404AndOtherMethods405WithAllow) {
   EXPECT_EQ(client.request("BREW", "/echo").status, 405);
 }
 
+TEST_F(HttpServerTest, PagesOfOtherSitesMayOnlyRead) {
+  start();
+  HttpClient client(server_->port());
+  const std::string foreign = "Sec-Fetch-Site: cross-site\r\n";
+  EXPECT_EQ(client.request("POST", "/echo", "x", "text/plain", foreign).status, 403);
+  EXPECT_EQ(client.request("GET", "/hello/a", "", "", foreign).status, 200);
+  EXPECT_EQ(
+      client.request("POST", "/echo", "x", "text/plain", "Sec-Fetch-Site: same-origin\r\n").body,
+      "x");
+}
+
 TEST_F(HttpServerTest, HeadGivesTheHeaderOfGet) {
   start();
   HttpClient client(server_->port());
