@@ -31,6 +31,14 @@ std::string encode_sequence(std::uint64_t sequence) {
   Encoder(value).varint(sequence);
   return value;
 }
+base::Result<std::uint64_t> decode_sequence(std::string_view value) {
+  Decoder in(value);
+  const std::uint64_t sequence = in.varint();
+  if (in.finished()) return sequence;
+  return base::fail(base::ErrorCode::kCorrupt,
+                    "a stored sequence of dead letters cannot be decoded; `sirenfeed rebuild` "
+                    "makes the state anew");
+}
 
 }  // namespace
 
@@ -127,9 +135,23 @@ base::Result<std::optional<ingest::AppliedPosition>> Applier::position(
     if (value) {
       SF_ASSIGN(position, InputPosition::decode(*value));
     }
+    // Known before any record of the partition can be rejected.
+    SF_TRY(load_dead_letter_sequence(source.partition));
     it = positions_.emplace(source, std::move(position)).first;
   }
   return it->second.applied;
+}
+
+base::Result<void> Applier::load_dead_letter_sequence(ingest::Partition number) {
+  if (dead_letter_sequence_.contains(number)) return {};
+  SF_ASSIGN(const auto value,
+            store_.get(Family::kState, partition_prefix(number, kDeadLetterSequenceLetter)));
+  std::uint64_t sequence = 0;
+  if (value) {
+    SF_ASSIGN(sequence, decode_sequence(*value));
+  }
+  dead_letter_sequence_.emplace(number, sequence);
+  return {};
 }
 
 base::Result<void> Applier::apply(std::span<const ingest::InputRecord> records) {
@@ -213,7 +235,7 @@ void Applier::write_dead_letter(const ingest::InputRecord& record,
                     rejection.detail);
   if (!config_.outbox) return;
   const ingest::Partition p = record.source.partition;
-  const std::uint64_t sequence = ++dead_letter_sequence_[p];
+  const std::uint64_t sequence = ++dead_letter_sequence_.at(p);
   dirty_dead_letters_.insert(p);
   std::string value;
   Encoder out(value);

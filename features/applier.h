@@ -101,6 +101,7 @@ class Applier {
   base::Result<void> rollback(base::Error error);
   PartitionState& partition(ingest::Partition number);
   base::Result<void> load_partition(PartitionState& state);
+  base::Result<void> load_dead_letter_sequence(ingest::Partition number);
   void count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Count what);
   void remember_id(ingest::Partition partition, char letter, const IdHash& id, KnownId known);
   base::Result<std::optional<KnownId>> known_id(PartitionState& state, char letter,

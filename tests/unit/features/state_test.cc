@@ -223,6 +223,28 @@ TEST(State, AJumpIsHeldUntilThreeUsersConfirmIt) {
   EXPECT_EQ(counts->applied, 6U);
 }
 
+TEST(State, DeadLettersGoOnCountingAfterARestart) {
+  StateUnderTest s;
+  const auto reject = [&](ingest::Topic topic, ingest::Partition partition) {
+    auto broken = topic == ingest::Topic::kItems
+                      ? s.records.of(item_event("a", kStart), partition)
+                      : s.records.of(action_event("u", "a", kStart), partition);
+    broken.content = ingest::Rejection{ingest::RejectReason::kNotJson, "expected an object"};
+    s.apply(std::vector{broken});
+  };
+  const ingest::Partition items_only = 3;  // topic items may have more partitions
+  for (int restart = 0; restart < 3; ++restart) {
+    reject(ingest::Topic::kClicks, 0);
+    reject(ingest::Topic::kItems, items_only);
+    s.reopen();
+  }
+  for (const ingest::Partition p : {0, items_only}) {
+    const auto letters = s.state->outbox().read({ingest::Topic::kDeadLetters, p}, 0, 9, 1U << 20U);
+    ASSERT_EQ(letters->size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(letters->at(i).sequence, i + 1);
+  }
+}
+
 TEST(State, AnUnconfirmedJumpIsADeadLetterAtTheEndOfInput) {
   StateUnderTest s;
   s.apply(impression_event("i", "u", kStart, {"a"}));
