@@ -350,7 +350,8 @@ void Applier::after_commit() {
   for (auto& [number, state] : partitions_) {
     state.dirty = false;
     state.unstored.clear();
-    oldest = std::min(oldest, watermark(state));
+    // A partition without a watermark holds no ids yet: it must not keep those of the others.
+    if (state.newest_ms) oldest = std::min(oldest, watermark(state));
     pending += state.pending.size();
     held += state.held.size();
     if (state.pending.example_bytes() * partitions_.size() > config_.store.pending_bytes) {
@@ -358,7 +359,7 @@ void Applier::after_commit() {
     }
   }
   for (auto& [source, position] : positions_) position.dirty = false;
-  if (oldest != INT64_MAX && oldest > INT64_MIN / 2) {
+  if (oldest != INT64_MAX) {
     store_.floors().ids = oldest - config_.join.dedup_horizon_ms;
     store_.floors().tombstones = oldest - config_.join.tombstone_age_max_ms;
   }
