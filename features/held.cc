@@ -1,6 +1,7 @@
 // One wrong date must not close every window: records far ahead of the watermark wait until others
 // confirm that time has really passed.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/log.h"
@@ -38,29 +39,35 @@ void Applier::hold(PartitionState& state, const ingest::InputRecord& record) {
   state.held.push_back({record, steady.now()});
 }
 
-// Applies everything held once three users' records lie within event_jump_max of each other.
+// Once three users' records lie within event_jump_max of each other, applies them and everything
+// before them. What still lies too far ahead of them goes on waiting: it may be the one wrong date.
 base::Result<void> Applier::release_confirmed(PartitionState& state) {
   std::sort(state.held.begin(), state.held.end(), merge_before);
-  bool confirmed = false;
-  for (auto begin = state.held.begin(); begin != state.held.end() && !confirmed; ++begin) {
+  std::optional<base::UnixMs> confirmed_until;
+  for (auto begin = state.held.begin(); begin != state.held.end() && !confirmed_until; ++begin) {
+    const base::UnixMs until = begin->record.time_ms + config_.join.event_jump_max_ms;
     std::set<std::string_view> users;
-    for (auto it = begin; it != state.held.end(); ++it) {
-      if (it->record.time_ms - begin->record.time_ms > config_.join.event_jump_max_ms) break;
+    for (auto it = begin; it != state.held.end() && it->record.time_ms <= until; ++it) {
       users.insert(user_of(it->record));
     }
-    confirmed = users.size() >= kConfirmingUsers;
+    if (users.size() >= kConfirmingUsers) confirmed_until = until;
   }
-  if (!confirmed && state.held.size() <= config_.join.event_jump_held_max) return {};
+  if (!confirmed_until && state.held.size() <= config_.join.event_jump_held_max) return {};
   std::vector<HeldRecord> held = std::move(state.held);
   state.held.clear();
-  for (const HeldRecord& entry : held) {
+  for (HeldRecord& entry : held) {
+    const base::UnixMs time = entry.record.time_ms;
+    if (confirmed_until && time > *confirmed_until && jumps(state, time)) {
+      state.held.push_back(std::move(entry));
+      continue;
+    }
     batch_.erase(Family::kState, held_key(entry.record.source, entry.record.offset));
     const auto& body = std::get<ingest::EventBody>(entry.record.content);
     Outcome outcome = ingest::Rejection{
         ingest::RejectReason::kEventJump,
         "its time is more than event_jump_max ahead, and event_jump_held_max records were held"};
-    if (confirmed) {
-      state.merged_ms = std::max(state.merged_ms, entry.record.time_ms);
+    if (confirmed_until) {
+      state.merged_ms = std::max(state.merged_ms, time);
       if (const auto* impression = std::get_if<ingest::Impression>(&body)) {
         SF_ASSIGN(outcome, apply_impression(entry.record, *impression));
       } else {

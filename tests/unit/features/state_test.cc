@@ -223,6 +223,19 @@ TEST(State, AJumpIsHeldUntilThreeUsersConfirmIt) {
   EXPECT_EQ(counts->applied, 6U);
 }
 
+TEST(State, AWrongDateIsNotConfirmedByAJumpBeforeIt) {
+  StateUnderTest s;
+  const base::UnixMs jump = kStart + 2 * base::kMsPerDay;
+  s.apply(impression_event("i", "u", kStart, {"a"}));
+  s.apply(impression_event("wrong", "v", kStart + 9'000 * base::kMsPerDay, {"a"}));
+  for (const char* user : {"w", "x", "y"}) s.apply(impression_event(user, user, jump, {"a"}));
+  s.apply(impression_event("next", "u", jump + 1, {"a"}));
+  EXPECT_EQ(s.seen.order, (std::vector<std::string>{"exposure i", "exposure w", "closed i",
+                                                    "exposure x", "exposure y", "exposure next"}));
+  ASSERT_TRUE(s.state->close_windows(0));
+  EXPECT_EQ(s.probe->rejected_total(), 1U);
+}
+
 TEST(State, DeadLettersGoOnCountingAfterARestart) {
   StateUnderTest s;
   const auto reject = [&](ingest::Topic topic, ingest::Partition partition) {
