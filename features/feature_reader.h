@@ -48,7 +48,8 @@ struct UserSnapshot {
   History history;
   std::shared_ptr<const UserState> state;  // never null
 
-  /// The item was shown to the user strictly before time_ms.
+  /// The item was shown to the user as far as is known, also at time_ms (where a clock of events
+  /// stands right after an exposure) or after it (a client's clock may be ahead of ours).
   [[nodiscard]] bool seen(Key item) const;
   /// Tags and authors of the exposures, by decayed clicks (30 d), most clicked first.
   [[nodiscard]] std::vector<Key> top_tags(std::size_t limit) const;

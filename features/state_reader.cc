@@ -59,7 +59,7 @@ constexpr base::UnixMs kNewest = INT64_MAX / 2;
 
 }  // namespace
 
-bool UserSnapshot::seen(Key item) const { return state->seen_before(item, time_ms); }
+bool UserSnapshot::seen(Key item) const { return state->seen_before(item, kNewest); }
 std::vector<Key> UserSnapshot::top_tags(std::size_t limit) const {
   return top_pairs(*this, PairKind::kTag, limit);
 }

@@ -82,6 +82,8 @@ TEST(Reader, AUserHasProfileTopicsAndSeenSet) {
   EXPECT_EQ(user->blocked_authors, std::vector{key("bad")});
   EXPECT_TRUE(user->seen(key("a")));
   EXPECT_FALSE(user->seen(key("c")));
+  // A clock of events stands at the exposure itself.
+  EXPECT_TRUE(s.reader().read_user("u", kStart + 1)->seen(key("a")));
   EXPECT_EQ(user->top_tags(5), std::vector{key("news")});
   EXPECT_EQ(user->top_authors(5), std::vector{key("q")});
   EXPECT_EQ(s.seen.exposures.at(0).segment(), key("de-mobile"));
