@@ -59,6 +59,7 @@ Applier::Applier(const ApplierParts& parts)
 
 base::Result<void> Applier::load() {
   loaded_ = false;
+  SF_TRY(load_newest());
   partitions_.clear();
   positions_.clear();
   dead_letter_sequence_.clear();
@@ -83,6 +84,23 @@ base::Result<void> Applier::ensure_ready() {
   }
   if (!loaded_) SF_TRY(load());
   generation_ = store_.generation();
+  return {};
+}
+
+// A clock of events stands where it stood before the restart, not at its beginning.
+base::Result<void> Applier::load_newest() {
+  newest_ms_ = INT64_MIN;
+  SF_ASSIGN(const auto value, store_.get(Family::kState, node_prefix(kNewestLetter)));
+  if (value) {
+    Decoder in(*value);
+    newest_ms_ = in.zigzag();
+    if (!in.finished()) {
+      return base::fail(base::ErrorCode::kCorrupt,
+                        "the stored greatest event time cannot be decoded; `sirenfeed rebuild` "
+                        "makes the state anew");
+    }
+  }
+  if (wiring_.event_clock != nullptr) wiring_.event_clock->advance_to(newest_ms_);
   return {};
 }
 
@@ -324,6 +342,11 @@ base::Result<void> Applier::commit() {
     batch_.put(Family::kState, partition_prefix(p, kDeadLetterSequenceLetter),
                encode_sequence(dead_letter_sequence_.at(p)));
   }
+  if (counts_.newest_ms > newest_ms_) {
+    std::string value;
+    Encoder(value).zigzag(counts_.newest_ms);
+    batch_.put(Family::kState, node_prefix(kNewestLetter), value);
+  }
   if (batch_.count() > 0) {
     if (auto written = store_.write(batch_); !written) return rollback(std::move(written).error());
   }
@@ -363,7 +386,8 @@ void Applier::after_commit() {
     store_.floors().ids = oldest - config_.join.dedup_horizon_ms;
     store_.floors().tombstones = oldest - config_.join.tombstone_age_max_ms;
   }
-  if (wiring_.event_clock != nullptr) wiring_.event_clock->advance_to(counts_.newest_ms);
+  newest_ms_ = std::max(newest_ms_, counts_.newest_ms);
+  if (wiring_.event_clock != nullptr) wiring_.event_clock->advance_to(newest_ms_);
   probe_.pending.set(static_cast<double>(pending));
   probe_.held.set(static_cast<double>(held));
   probe_.user_cache_bytes.set(static_cast<double>(users_.bytes()));

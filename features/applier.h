@@ -100,6 +100,7 @@ class Applier {
   void report();
   base::Result<void> rollback(base::Error error);
   PartitionState& partition(ingest::Partition number);
+  base::Result<void> load_newest();
   base::Result<void> load_partition(PartitionState& state);
   base::Result<void> load_dead_letter_sequence(ingest::Partition number);
   void count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Count what);
@@ -160,8 +161,9 @@ class Applier {
   std::map<ingest::TopicPartition, InputPosition> positions_;
   std::map<ingest::Partition, std::uint64_t> dead_letter_sequence_;
   OutboxWritten outbox_written_;
-  bool loaded_ = false;           // the maps above are what the store says
-  std::uint64_t generation_ = 0;  // of the store that they came from
+  base::UnixMs newest_ms_ = INT64_MIN;  // greatest event time applied, of any input
+  bool loaded_ = false;                 // the maps above are what the store says
+  std::uint64_t generation_ = 0;        // of the store that they came from
 
   // The batch in the making.
   WriteBatch batch_;

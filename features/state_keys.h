@@ -26,6 +26,7 @@ inline constexpr char kCounterLetter = 'C';
 inline constexpr char kTypesLetter = 'T';
 inline constexpr char kFormatLetter = 'F';
 inline constexpr char kItemsPositionLetter = 'P';
+inline constexpr char kNewestLetter = 'N';
 // A partition's state: 0x01 partition letter …
 inline constexpr char kMetaLetter = 'M';
 inline constexpr char kPositionLetter = 'P';

@@ -236,6 +236,20 @@ TEST(State, AWrongDateIsNotConfirmedByAJumpBeforeIt) {
   EXPECT_EQ(s.probe->rejected_total(), 1U);
 }
 
+TEST(State, AClockOfEventsStandsWhereItStoodAfterARestart) {
+  StateUnderTest s;
+  base::EventClock before;
+  s.wiring.event_clock = &before;
+  s.reopen();
+  s.apply(impression_event("i", "u", kStart, {"a"}));
+  s.apply(item_event("a", kStart + 5));
+  EXPECT_EQ(before.now_ms(), kStart + 5);
+  base::EventClock after;
+  s.wiring.event_clock = &after;
+  s.reopen();
+  EXPECT_EQ(after.now_ms(), kStart + 5);
+}
+
 TEST(State, DeadLettersGoOnCountingAfterARestart) {
   StateUnderTest s;
   const auto reject = [&](ingest::Topic topic, ingest::Partition partition) {
