@@ -1,4 +1,6 @@
 // GET, PUT and DELETE /v1/items/{item}.
+#include <algorithm>
+
 #include "features/feature_reader.h"
 #include "ingest/event_json.h"
 #include "ingest/event_sink.h"
@@ -36,6 +38,24 @@ HttpResponse get_item(const ApiShared& shared, const HttpRequest& request) {
   return json_answer(body);
 }
 
+/// When an order about an item takes place: now, or later where the state knows a later event of it
+/// (its publisher's clock is ahead, or a clock of events stands still). What is answered as done
+/// must count.
+base::UnixMs order_time(const ApiShared& shared, std::string_view item_id) {
+  const base::UnixMs now = shared.now_ms();
+  if (shared.parts.features == nullptr) return now;
+  const features::CatalogItemPtr item = shared.parts.features->item(item_id);
+  return item ? std::max(now, item->updated_ms) : now;
+}
+
+/// An item comes back after its takedown, not at the same time.
+base::UnixMs put_time(const ApiShared& shared, std::string_view item_id) {
+  const base::UnixMs time = order_time(shared, item_id);
+  if (shared.parts.features == nullptr) return time;
+  const features::CatalogItemPtr item = shared.parts.features->item(item_id);
+  return item && item->taken_down_ms ? std::max(time, *item->taken_down_ms + 1) : time;
+}
+
 /// The body is the item's event; id and time may be left out.
 void put_item(const std::shared_ptr<ApiShared>& shared, const std::shared_ptr<Exchange>& exchange) {
   const HttpRequest& request = exchange->request();
@@ -50,7 +70,7 @@ void put_item(const std::shared_ptr<ApiShared>& shared, const std::shared_ptr<Ex
     }
   }
   (*body)["item_id"] = id;
-  if (!body->contains("timestamp")) (*body)["timestamp"] = shared->now_ms();
+  if (!body->contains("timestamp")) (*body)["timestamp"] = put_time(*shared, id);
   ingest::EventParser parser(shared->config.parser, *shared->parts.clock);
   const auto parsed =
       parser.parse_event(ingest::Topic::kItems, json::serialize(*body), shared->now_ms());
@@ -75,7 +95,7 @@ void delete_item(const std::shared_ptr<ApiShared>& shared,
   if (takedown.item_id.size() > shared->config.parser.id_bytes_max) {
     return exchange->respond(problem(400, "item", "item: is longer than id_bytes_max"));
   }
-  takedown.time_ms = shared->now_ms();
+  takedown.time_ms = order_time(*shared, takedown.item_id);
   takedown.deleted = true;
   append_and_answer(shared, exchange, takedown, "taken_down");
 }

@@ -279,6 +279,22 @@ TEST(HttpApi, AnOrderThatIsDurableButNotAppliedIsA202WithAReceipt) {
   EXPECT_EQ(body.at("receipt").as_object().at("topic").as_string(), "items");
 }
 
+TEST(HttpApi, AnOrderAboutAnItemCountsWhateverTheClocksSay) {
+  ServedWorld world(http_options());
+  HttpClient client(world.port());
+  const auto status_after = [&](const char* method, const std::string& body) {
+    const HttpReply reply = client.request(method, "/v1/items/i", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return client.get("/v1/items/i").status;
+  };
+  EXPECT_EQ(status_after("PUT", "{}"), 200);
+  EXPECT_EQ(status_after("DELETE", ""), 404);
+  EXPECT_EQ(status_after("PUT", "{}"), 200) << "the clock has not moved since the takedown";
+  const std::string ahead = fmt::format(R"({{"timestamp":{}}})", kWorldStart + 60'000);
+  EXPECT_EQ(status_after("PUT", ahead), 200);
+  EXPECT_EQ(status_after("DELETE", ""), 404) << "the publisher's clock is ahead";
+}
+
 TEST(HttpApi, ItemsArePutReadAndTakenDown) {
   ServedWorld world(http_options());
   HttpClient client(world.port());
