@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -30,6 +31,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLagInterval{1000};
 constexpr std::chrono::milliseconds kDrainAtStop{2000};
+constexpr std::chrono::milliseconds kStopLook{100};
 
 }  // namespace
 
@@ -51,6 +53,9 @@ struct FeedNode::Impl {
     return settings.clock_kind() == ClockKind::kEvent ? static_cast<const base::Clock&>(event_clock)
                                                       : wall_clock;
   }
+  /// Waits until the windows are closed, or the node is being stopped: a handler that goes on
+  /// waiting would keep the server, and with it the loop, from ending.
+  base::Result<void> close_windows();
   void stop();
 
   const Settings& settings;
@@ -75,6 +80,8 @@ struct FeedNode::Impl {
   std::unique_ptr<serving::HttpServer> server;
   std::optional<RunFile> run_file;
   std::jthread lag_watch;
+  std::atomic<bool> stopping{false};
+  mutable std::atomic<bool> caught_up_once{false};
 };
 
 base::Result<void> FeedNode::Impl::open_state() {
@@ -138,13 +145,21 @@ base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry
     return found != next.end() && found->second > offset;
   };
   parts.lag_events = [this] { return lag_events.load(); };
-  parts.close_windows = [this] { return loop->close_windows().get(); };
+  parts.close_windows = [this] { return close_windows(); };
   api = std::make_unique<serving::Api>(settings.serving.api, std::move(parts));
   SF_ASSIGN(server,
             serving::HttpServer::start(settings.serving.http, api->router(), serving_probe));
   SF_ASSIGN(RunFile file, RunFile::write(settings.data_dir, server->url()));
   run_file.emplace(std::move(file));
   return {};
+}
+
+base::Result<void> FeedNode::Impl::close_windows() {
+  std::future<base::Result<void>> closed = loop->close_windows();
+  while (closed.wait_for(kStopLook) != std::future_status::ready) {
+    if (stopping) return fail(ErrorCode::kClosed, "the node is being stopped");
+  }
+  return closed.get();
 }
 
 void FeedNode::Impl::watch_lag(const std::stop_token& stop) {
@@ -164,7 +179,9 @@ serving::Readiness FeedNode::Impl::readiness() const {
   const bool has_model = models != nullptr && models->current() != nullptr;
   const bool too_far_behind =
       readiness.lag_events > static_cast<std::int64_t>(settings.ready_lag_events_max);
-  readiness.ready = ingest_state.caught_up && has_model && !too_far_behind;
+  // After the first time a node that gets its partitions anew is degraded, not unready.
+  if (ingest_state.caught_up) caught_up_once = true;
+  readiness.ready = caught_up_once && has_model && !too_far_behind;
   auto& reasons = readiness.reasons;
   if (!ingest_state.caught_up) reasons.emplace_back("catching_up: input is still being read");
   if (!has_model) reasons.emplace_back("no_model: no version was published yet");
@@ -183,6 +200,7 @@ serving::Readiness FeedNode::Impl::readiness() const {
 }
 
 void FeedNode::Impl::stop() {
+  stopping = true;
   run_file.reset();
   if (server) server->stop();
   if (api) api->stop();
