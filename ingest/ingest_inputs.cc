@@ -53,7 +53,7 @@ base::Result<Partition> IngestInputs::count_partitions() {
     counts += fmt::format("{}{} has {}", counts.empty() ? "" : ", ", topic_name(topic), partitions);
   }
   if (equal) return count;
-  return base::fail(ErrorCode::kInvalidArgument,
+  return base::fail(ErrorCode::kCorrupt,
                     "topics with users need the same number of partitions: {}", counts);
 }
 

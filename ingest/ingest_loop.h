@@ -83,7 +83,7 @@ class IngestLoop {
   IngestLoop& operator=(const IngestLoop&) = delete;
 
   /// Starts the thread. Fails for a bad configuration and for topics with unequal partition counts
-  /// (kInvalidArgument, naming them) or missing topics (kNotFound); a broker that does not answer
+  /// (kCorrupt, naming them) or missing topics (kNotFound); a broker that does not answer
   /// is no failure. Idempotent.
   base::Result<void> start();
   /// Ends the thread within a second, after the batch in hand. Idempotent.

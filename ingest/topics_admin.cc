@@ -33,7 +33,7 @@ base::Result<Partition> check_copartitioned(EventLog& log) {
                    topic_name(topic), count);
   }
   if (!equal) {
-    return base::fail(base::ErrorCode::kInvalidArgument,
+    return base::fail(base::ErrorCode::kCorrupt,
                       "topics must have the same number of partitions, but have: {}", counts);
   }
   return *common;

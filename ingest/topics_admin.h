@@ -37,7 +37,7 @@ struct TopicDescription {
 [[nodiscard]] base::Result<std::vector<TopicDescription>> describe_topics(const KafkaConfig& kafka);
 
 /// impressions, clicks, users, requests and examples must have the same number of partitions:
-/// returns it, or kInvalidArgument naming every topic with its count.
+/// returns it, or kCorrupt naming every topic with its count.
 [[nodiscard]] base::Result<Partition> check_copartitioned(EventLog& log);
 
 }  // namespace sirenfeed::ingest

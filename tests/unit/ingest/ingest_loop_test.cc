@@ -363,7 +363,7 @@ TEST_F(IngestLoopTest, UnequalPartitionCountsAreNamedAtStart) {
   log_->set_partitions(Topic::kClicks, 2);
   const auto started = loop().start();
   ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().code, base::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(started.error().code, base::ErrorCode::kCorrupt);
   EXPECT_NE(started.error().message.find("clicks has 2"), std::string::npos);
   EXPECT_NE(started.error().message.find("impressions has 3"), std::string::npos);
   log_->set_partitions(Topic::kClicks, 0);

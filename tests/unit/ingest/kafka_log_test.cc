@@ -218,7 +218,7 @@ TEST(Copartitioning, UnequalTopicsAreNamed) {
   log.set_partitions(Topic::kClicks, 3);
   const auto unequal = check_copartitioned(log);
   ASSERT_FALSE(unequal);
-  EXPECT_EQ(unequal.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(unequal.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(unequal.error().message, HasSubstr("clicks 3"));
   EXPECT_THAT(unequal.error().message, HasSubstr("impressions 4"));
   log.set_partitions(Topic::kClicks, 0);
