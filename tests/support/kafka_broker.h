@@ -42,6 +42,7 @@ class KafkaBroker {
 
   /// Also after stop() or kill(): with the data and on the port of before.
   [[nodiscard]] bool start() {
+    if (!std::exchange(watched_, true)) end_with_this_process();
     return run("start " + dir_.path().string() + " " + std::to_string(port_), properties_);
   }
   [[nodiscard]] bool stop() { return run("stop " + dir_.path().string()); }
@@ -55,6 +56,15 @@ class KafkaBroker {
   }
 
  private:
+  /// A test that crashes runs no destructor: a shell waits for its end and then kills the broker.
+  void end_with_this_process() const {
+    const std::string command = "(while kill -0 " + std::to_string(::getpid()) +
+                                "; do sleep 1; done; bash " SIRENFEED_SOURCE_DIR
+                                "/tests/support/kafka_broker.sh kill " +
+                                dir_.path().string() + ") < /dev/null > /dev/null 2>&1 &";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+
   static bool run(const std::string& arguments, const std::string& properties = {}) {
     // A quick start matters more here than the broker's top speed.
     const std::string command = "KAFKA_PROPERTIES='" + properties +
@@ -91,6 +101,7 @@ class KafkaBroker {
   TempDir dir_;
   const std::string properties_;
   const int port_;
+  bool watched_ = false;
 };
 
 }  // namespace sirenfeed::test_support
