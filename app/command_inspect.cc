@@ -2,6 +2,7 @@
 #include <boost/url/encode.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -38,8 +39,12 @@ class StoppedState {
   static base::Result<std::unique_ptr<StoppedState>> open(const Settings& settings) {
     auto opened = std::unique_ptr<StoppedState>(new StoppedState());
     features::FeaturesConfig config = settings.features;
-    // A store knows its own number of partitions; the embedded log's is a good first guess.
-    config.partitions = settings.partitions;
+    if (!std::filesystem::exists(config.store.dir)) {  // looking makes nothing
+      return fail(ErrorCode::kNotFound, "{}: there is no state here", config.store.dir);
+    }
+    // A store knows its own number of partitions, whatever the topics of this run would have.
+    SF_ASSIGN(const auto stored, features::FeatureState::stored_partitions(config.store));
+    config.partitions = stored.value_or(settings.partitions);
     SF_ASSIGN(opened->state_, features::FeatureState::open(config, opened->probe_));
     return opened;
   }

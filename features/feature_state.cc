@@ -13,10 +13,25 @@ namespace {
 
 constexpr std::uint8_t kFormatVersion = 1;
 
-// format = version · partitions: what the keys below it mean.
-base::Result<void> check_format(Store& store, ingest::Partition partitions) {
+// format = version · partitions: what the keys below it mean. Nullopt: a new store.
+base::Result<std::optional<ingest::Partition>> read_format(const Store& store) {
   SF_ASSIGN(const auto stored, store.get(Family::kState, node_prefix(kFormatLetter)));
-  if (!stored) {
+  if (!stored) return std::nullopt;
+  Decoder in(*stored);
+  const std::uint8_t version = in.byte();
+  const std::uint64_t partitions = in.varint();
+  if (version != kFormatVersion || !in.finished()) {
+    return base::fail(base::ErrorCode::kCorrupt,
+                      "the state folder {} has format {}, this binary knows {}; `sirenfeed "
+                      "rebuild` makes it anew",
+                      store.dir(), version, kFormatVersion);
+  }
+  return static_cast<ingest::Partition>(partitions);
+}
+
+base::Result<void> check_format(Store& store, ingest::Partition partitions) {
+  SF_ASSIGN(const auto had, read_format(store));
+  if (!had) {
     std::string value;
     Encoder out(value);
     out.byte(kFormatVersion);
@@ -25,20 +40,11 @@ base::Result<void> check_format(Store& store, ingest::Partition partitions) {
     batch.put(Family::kState, node_prefix(kFormatLetter), value);
     return store.write(batch);
   }
-  Decoder in(*stored);
-  const std::uint8_t version = in.byte();
-  const std::uint64_t had = in.varint();
-  if (version != kFormatVersion) {
-    return base::fail(base::ErrorCode::kCorrupt,
-                      "the state folder {} has format {}, this binary knows {}; `sirenfeed "
-                      "rebuild` makes it anew",
-                      store.dir(), version, kFormatVersion);
-  }
-  if (had != static_cast<std::uint64_t>(partitions)) {
+  if (*had != partitions) {
     return base::fail(base::ErrorCode::kCorrupt,
                       "the state folder {} was made for {} partitions, the topics have {}; "
                       "`sirenfeed rebuild` makes it anew",
-                      store.dir(), had, partitions);
+                      store.dir(), *had, partitions);
   }
   return {};
 }
@@ -135,6 +141,12 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
   if (impl->config.index.enabled) SF_TRY(fill_index(*impl->store, impl->index));
   SF_TRY(impl->outbox.load());
   return std::unique_ptr<FeatureState>(new FeatureState(std::move(impl)));
+}
+
+base::Result<std::optional<ingest::Partition>> FeatureState::stored_partitions(
+    const StoreConfig& config) {
+  SF_ASSIGN(const auto store, Store::open(config));
+  return read_format(*store);
 }
 
 base::Result<void> FeatureState::apply(std::span<const ingest::InputRecord> records) {

@@ -69,6 +69,9 @@ class FeatureState final : public ingest::EventSink {
   static base::Result<std::unique_ptr<FeatureState>> open(FeaturesConfig config,
                                                           FeaturesProbe& probe,
                                                           StateWiring wiring = {});
+  /// The number of partitions that the store of a stopped process was made for; nullopt: none yet.
+  static base::Result<std::optional<ingest::Partition>> stored_partitions(
+      const StoreConfig& config);
   ~FeatureState() override;
 
   base::Result<void> apply(std::span<const ingest::InputRecord> records) override;

@@ -198,6 +198,7 @@ TEST(State, AnotherNumberOfPartitionsIsRefused) {
   StateUnderTest s;
   FeaturesConfig config = s.state->config();
   s.state.reset();
+  EXPECT_EQ(FeatureState::stored_partitions(config.store).value(), 1);
   config.partitions = 2;
   const auto other = FeatureState::open(config, *s.probe);
   ASSERT_FALSE(other);
