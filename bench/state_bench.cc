@@ -156,6 +156,36 @@ void log_to_state(benchmark::State& bench) {
 }
 BENCHMARK(log_to_state)->Unit(benchmark::kMillisecond)->Iterations(1);
 
+// What a request reads: one user, 500 candidates and their context features.
+void read_request(benchmark::State& bench) {
+  const Folder folder;
+  base::MetricsRegistry registry;
+  features::FeaturesProbe probe(registry);
+  const auto state =
+      require(features::FeatureState::open(bench_config(folder.path(), true), probe, {}));
+  const std::vector<ingest::InputRecord> records = parsed_records();
+  require(state->apply(records));
+  std::vector<std::string> users;
+  for (const ingest::InputRecord& record : records) {
+    if (const auto* body = std::get_if<ingest::EventBody>(&record.content)) {
+      const auto* shown = std::get_if<ingest::Impression>(body);
+      if (shown != nullptr && users.size() < 1'000) users.push_back(shown->user_id);
+    }
+  }
+  const features::FeatureReader& reader = state->reader();
+  const base::UnixMs now = records.back().time_ms + 1;
+  const std::vector<features::Key> items = reader.fresh(500, now);
+  std::vector<float> context(items.size() * reader.feature_names().size());
+  std::size_t next = 0;
+  for (auto _ : bench) {
+    const auto user = require(reader.read_user(users[next++ % users.size()], now));
+    reader.context(user, items, "1", context);
+    benchmark::DoNotOptimize(context.data());
+  }
+  if (items.size() != 500) bench.SkipWithError("candidates are missing");
+}
+BENCHMARK(read_request)->Unit(benchmark::kMicrosecond);
+
 }  // namespace
 }  // namespace sirenfeed
 

@@ -137,7 +137,7 @@ base::Result<void> Applier::load_partition(PartitionState& state) {
                          error = record.error();
                          return false;
                        }
-                       state.held.push_back({*std::move(record), now});
+                       state.held.push_back({*std::move(record), now, state.applied});
                        return true;
                      }));
   if (error) return base::fail(*std::move(error));
@@ -217,6 +217,14 @@ base::Result<Applier::Outcome> Applier::dispatch(const ingest::InputRecord& reco
     SF_TRY(release_confirmed(state));
     return Outcome(Held{});
   }
+  ++state.applied;
+  return apply_timed(state, record);
+}
+
+// An impression or an action whose time is believed.
+base::Result<Applier::Outcome> Applier::apply_timed(PartitionState& state,
+                                                    const ingest::InputRecord& record) {
+  const auto& body = std::get<ingest::EventBody>(record.content);
   state.merged_ms = std::max(state.merged_ms, record.time_ms);
   if (const auto* event = std::get_if<ingest::Impression>(&body)) {
     return apply_impression(record, *event);

@@ -92,6 +92,7 @@ class Applier {
   base::Result<void> ensure_ready();
   base::Result<void> apply_one(const ingest::InputRecord& record);
   base::Result<Outcome> dispatch(const ingest::InputRecord& record);
+  base::Result<Outcome> apply_timed(PartitionState& state, const ingest::InputRecord& record);
   void settle(const ingest::InputRecord& record, const Outcome& outcome);
   void put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value);
   void write_dead_letter(const ingest::InputRecord& record, const ingest::Rejection& rejection);
@@ -142,6 +143,8 @@ class Applier {
   [[nodiscard]] bool jumps(const PartitionState& state, base::UnixMs time) const;
   void hold(PartitionState& state, const ingest::InputRecord& record);
   base::Result<void> release_confirmed(PartitionState& state);
+  base::Result<void> settle_held(PartitionState& state, std::optional<base::UnixMs> confirmed_until,
+                                 const char* reason);
   base::Result<void> expire_held(PartitionState& state, bool all);
 
   const FeaturesConfig& config_;

@@ -29,12 +29,14 @@ struct InputPosition {
 struct HeldRecord {
   ingest::InputRecord record;
   base::SteadyTime since;
+  std::uint64_t applied_before = 0;  // PartitionState::applied when it came
 };
 
 struct PartitionState {
   ingest::Partition partition = 0;
   std::optional<base::UnixMs> newest_ms;  // greatest time applied of impressions and clicks
   base::UnixMs merged_ms = INT64_MIN;     // greatest time applied of any input; not stored
+  std::uint64_t applied = 0;              // impressions and clicks since the start; not stored
   std::uint64_t epoch = 1;                // of the examples
   std::uint64_t last_sequence = 0;        // of the examples written to the outbox
   // Nothing is written to the outbox up to the closing of this impression: an earlier store has

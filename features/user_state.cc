@@ -37,7 +37,7 @@ void encode_entry(Encoder& out, const SequenceEntry& entry, base::UnixMs& time,
   out.fixed(entry.surface);
   out.varint(entry.actions.size() * 2 + (entry.exposed ? 1 : 0));
   for (const ActionMark& mark : entry.actions) {
-    out.byte(static_cast<std::uint8_t>(mark.type << 1U | (mark.value ? 1U : 0U)));
+    out.byte(static_cast<std::uint8_t>(2U * mark.type + (mark.value ? 1U : 0U)));
     out.zigzag(mark.time_ms - entry.time_ms);
     if (mark.value) out.fixed(*mark.value);
   }

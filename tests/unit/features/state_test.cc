@@ -285,6 +285,33 @@ TEST(State, AnUnconfirmedJumpIsADeadLetterAtTheEndOfInput) {
   EXPECT_NE(letters->at(0).value.find("event_jump"), std::string::npos);
 }
 
+class ManualSteadyClock final : public base::SteadyClock {
+ public:
+  [[nodiscard]] base::SteadyTime now() const override { return time; }
+  base::SteadyTime time;
+};
+
+TEST(State, AnExpiredJumpIsADeadLetterWhereOthersWentOnAndAppliedAfterASilence) {
+  for (const bool others : {true, false}) {
+    ManualSteadyClock steady;
+    StateUnderTest s;
+    s.wiring.steady = &steady;  // the wall clock is years ahead of these events
+    s.reopen();
+    s.apply(impression_event("i", "u", kStart, {"a"}));
+    s.apply(impression_event("j", "u", kStart + 3 * base::kMsPerDay, {"a"}));
+    if (others) s.apply(impression_event("k", "v", kStart + 1, {"a"}));
+    steady.time += std::chrono::milliseconds(599'999);
+    ASSERT_TRUE(s.state->idle(0));
+    EXPECT_EQ(s.probe->rejected_total(), 0U);
+    EXPECT_EQ(s.probe->impressions.value(), others ? 2U : 1U);
+    steady.time += std::chrono::milliseconds(1);
+    ASSERT_TRUE(s.state->idle(0));
+    EXPECT_EQ(s.probe->rejected_total(), others ? 1U : 0U);
+    EXPECT_EQ(s.probe->impressions.value(), 2U);
+    EXPECT_EQ(s.probe->held.value(), 0);
+  }
+}
+
 // A log of everything, for the tests that interrupt it.
 std::vector<ingest::InputRecord> mixed_log(unsigned seed, int events) {
   std::mt19937 random(seed);

@@ -43,7 +43,7 @@ TEST(StorageFailure, AFullDiskFailsTheBatchAndTheSameBatchSucceedsLater) {
   StateUnderTest s;
   StateUnderTest undisturbed;
   const auto first = slates(s.records, 0, 20);
-  const auto second = slates(s.records, 20, 400);
+  const auto second = slates(s.records, 20, 120);
   s.apply(first);
   undisturbed.apply(first);
   const std::string before = s.canonical();
