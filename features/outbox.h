@@ -23,7 +23,7 @@ struct OutboxEntry {
   std::uint64_t sequence = 0;  // 1, 2, … within the stream and epoch
   std::string key;             // examples: user_id; dead letters: "topic/partition/offset"
   std::string value;
-  base::UnixMs time_ms = 0;
+  base::UnixMs time_ms = 0;  // of its event; the log stamps it with the time of sending
 };
 
 /// Threads: any.

@@ -61,6 +61,7 @@ struct OutboxRelay::Impl {
   Outbox& outbox;
   ingest::EventLog& log;
   const FeaturesProbe& probe;
+  const base::WallClock wall_clock;
   std::unique_ptr<ingest::LogWriter> writer;  // the relay thread's alone
   std::optional<ingest::Partition> dead_letter_partitions;
   mutable base::Mutex mutex;
@@ -129,8 +130,10 @@ struct OutboxRelay::Impl {
               outbox.read(stream, 0, config.in_flight_max, config.in_flight_bytes_max));
     SF_ASSIGN(const ingest::Partition partition, target_partition(stream));
     for (OutboxEntry& entry : entries) {
+      // The log's time is that of sending, as with any producer: retention goes by it, and the
+      // events of a replay are old.
       SF_TRY(writer->append({stream.topic, partition}, std::move(entry.key), std::move(entry.value),
-                            entry.time_ms,
+                            wall_clock.now_ms(),
                             [window, sequence = entry.sequence](base::Result<ingest::Offset> at) {
                               if (at) {
                                 window->delivered(sequence);

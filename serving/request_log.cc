@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "serving/request_record.h"
@@ -64,7 +65,7 @@ void RequestLog::Impl::append(const RequestRecord& record) {
   const ingest::TopicPartition target{ingest::Topic::kRequests,
                                       ingest::partition_of(record.user_id, partitions)};
   const auto appended =
-      writer.append(target, record.user_id, request_json(record), record.time_ms,
+      writer.append(target, record.user_id, request_json(record), base::WallClock().now_ms(),
                     [counters = std::pair(probe.requests_logged, probe.requests_dropped)](
                         const base::Result<ingest::Offset>& offset) {
                       (offset ? counters.first : counters.second).add();
