@@ -76,7 +76,7 @@ void append_and_answer(const std::shared_ptr<ApiShared>& shared,
     return problem(503, "", "the log did not confirm in time; the order may still take effect");
   });
   const auto appended = shared->parts.events->append(
-      target, ingest::event_key(event), ingest::event_json(event), shared->now_ms(),
+      target, ingest::event_key(event), ingest::event_json(event), base::WallClock().now_ms(),
       [shared, exchange, target, done = std::string(done)](base::Result<ingest::Offset> offset) {
         if (!offset) return exchange->respond(problem(offset.error()));
         shared->waiter.wait(target, *offset, [exchange, target, done, at = *offset](bool applied) {

@@ -147,8 +147,9 @@ bool append_event(const std::shared_ptr<ApiShared>& shared, const std::shared_pt
     call->delivered(index, target, offset);
     call->end_one();
   };
-  const auto appended = shared->parts.events->append(
-      target, ingest::event_key(event), ingest::event_json(event), shared->now_ms(), on_delivered);
+  const auto appended =
+      shared->parts.events->append(target, ingest::event_key(event), ingest::event_json(event),
+                                   base::WallClock().now_ms(), on_delivered);
   if (appended) return true;
   if (appended.error().code == ErrorCode::kTooLarge) {
     on_delivered(base::fail(appended.error()));
