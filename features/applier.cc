@@ -366,7 +366,11 @@ base::Result<void> Applier::commit() {
 
 void Applier::after_commit() {
   if (config_.index.enabled) {
-    item_side_.for_changed_items([&](const CatalogItemPtr& item) { index_.update(*item); });
+    item_side_.for_changed_items([&](const CatalogItemPtr& item) {
+      index_.update(*item);
+      // One that comes back (hidden before, or expired) has its clicks still.
+      if (item->known && !item->hidden) clicked_items_.insert(item->hash);
+    });
     for (const Key item : clicked_items_) {
       index_.set_clicks(item, item_side_.counter({CounterKind::kItem, item, 0}));
     }

@@ -11,6 +11,21 @@ namespace {
 
 Key key(std::string_view id) { return base::xxh3_64(id); }
 
+TEST(Reader, AnItemThatIsShownAgainIsAsPopularAsBefore) {
+  StateUnderTest s;
+  s.apply(item_event("a", kStart));
+  s.apply(impression_event("i", "u", kStart + 1, {"a"}));
+  s.apply(action_event("u", "a", kStart + 2));
+  const auto popular = [&] { return s.reader().popular(PopularSpan::kDay, 9, kStart + 9); };
+  EXPECT_EQ(popular(), std::vector{base::xxh3_64("a")});
+  auto hidden = item_event("a", kStart + 3);
+  hidden.hidden = true;
+  s.apply(hidden);
+  EXPECT_TRUE(popular().empty());
+  s.apply(item_event("a", kStart + 4));
+  EXPECT_EQ(popular(), std::vector{base::xxh3_64("a")});
+}
+
 TEST(Reader, IndexesHoldTheLivingInTheirOrder) {
   StateUnderTest s;
   s.apply(item_event("old", kStart, {"t"}, "p"));
