@@ -98,7 +98,7 @@ void ExampleBuilder::set_labels(std::span<const std::uint64_t> types, base::Unix
       const bool done = (types[static_cast<std::size_t>(c)] >> task_types_[k] & 1U) != 0;
       labels |= done ? 1U << k : 0U;
       mask |= 1U << k;
-      candidate.add_weight(config_.example.tasks[k].weight);
+      candidate.add_weight(1.0F);  // the task's own weight is the trainer's: LossConfig has it
     }
     candidate.set_label_bits(labels);
     candidate.set_mask_bits(mask);

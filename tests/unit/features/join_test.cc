@@ -83,7 +83,7 @@ TEST(Join, ImpressionsOfOneMillisecondKeepTheirOwnLabels) {
   EXPECT_EQ(labels(s.seen.closed[1]), 1U);
 }
 
-TEST(Join, EveryCellHasItsMaskAndTheConfiguredWeight) {
+TEST(Join, EveryCellHasItsMaskAndAWeightOfOne) {
   StateUnderTest s;
   s.apply(impression_event("i", "u", kStart, {"a", "b"}));
   s.apply(action_event("u", "b", kStart + 10, "like", "i"));
@@ -94,7 +94,7 @@ TEST(Join, EveryCellHasItsMaskAndTheConfiguredWeight) {
   for (const Candidate& candidate : example.candidates()) {
     EXPECT_EQ(candidate.mask_bits(), 7U);
     ASSERT_EQ(candidate.weight_size(), 3);
-    EXPECT_FLOAT_EQ(candidate.weight(1), 0.5F);
+    for (const float weight : candidate.weight()) EXPECT_EQ(weight, 1.0F);
   }
 }
 
