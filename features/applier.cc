@@ -241,7 +241,7 @@ void Applier::settle(const ingest::InputRecord& record, const Outcome& outcome) 
   if (std::holds_alternative<Applied>(outcome)) {
     ++counts_.applied;
     ++position.counts.applied;
-    counts_.newest_ms = std::max(counts_.newest_ms, record.time_ms);
+    move_clock(record);
   } else if (std::holds_alternative<Duplicate>(outcome)) {
     ++counts_.duplicate;
     ++position.counts.duplicate;
@@ -250,6 +250,16 @@ void Applier::settle(const ingest::InputRecord& record, const Outcome& outcome) 
     ++counts_.rejected.at(static_cast<std::size_t>(rejection->reason));
     write_dead_letter(record, *rejection);
   }
+}
+
+// A wrong date of an impression or action is held before it comes here; items and users are not
+// held, so theirs must not move the clock of everybody by a jump.
+void Applier::move_clock(const ingest::InputRecord& record) {
+  const ingest::Topic topic = record.source.topic;
+  const base::UnixMs now = std::max(newest_ms_, counts_.newest_ms);
+  const bool timed = topic != ingest::Topic::kItems && topic != ingest::Topic::kUsers;
+  if (!timed && now != INT64_MIN && record.time_ms - config_.join.event_jump_max_ms > now) return;
+  counts_.newest_ms = std::max(counts_.newest_ms, record.time_ms);
 }
 
 void Applier::write_dead_letter(const ingest::InputRecord& record,

@@ -93,6 +93,7 @@ class Applier {
   base::Result<void> apply_one(const ingest::InputRecord& record);
   base::Result<Outcome> dispatch(const ingest::InputRecord& record);
   base::Result<Outcome> apply_timed(PartitionState& state, const ingest::InputRecord& record);
+  void move_clock(const ingest::InputRecord& record);
   void settle(const ingest::InputRecord& record, const Outcome& outcome);
   void put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value);
   void write_dead_letter(const ingest::InputRecord& record, const ingest::Rejection& rejection);

@@ -324,7 +324,8 @@ base::Result<std::shared_ptr<const ModelSnapshot>> ModelStoreReader::poll() {
     const auto again = wanted();
     if (again && *again && **again != *version) return std::shared_ptr<const ModelSnapshot>();
   }
-  last_polled_ = *version;
+  // What the disk would not give now it may give next time; a version that is wrong stays wrong.
+  if (snapshot || snapshot.error().code != ErrorCode::kStorage) last_polled_ = *version;
   return snapshot;
 }
 

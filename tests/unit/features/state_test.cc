@@ -251,6 +251,18 @@ TEST(State, AClockOfEventsStandsWhereItStoodAfterARestart) {
   EXPECT_EQ(after.now_ms(), kStart + 5);
 }
 
+TEST(State, AWrongDateOfAnItemDoesNotMoveTheClockOfEvents) {
+  StateUnderTest s;
+  base::EventClock clock;
+  s.wiring.event_clock = &clock;
+  s.reopen();
+  s.apply(impression_event("i", "u", kStart, {"a"}));
+  s.apply(item_event("a", kStart + 100 * base::kMsPerDay));
+  EXPECT_EQ(clock.now_ms(), kStart);
+  s.apply(item_event("b", kStart + 5));
+  EXPECT_EQ(clock.now_ms(), kStart + 5);
+}
+
 TEST(State, DeadLettersGoOnCountingAfterARestart) {
   StateUnderTest s;
   const auto reject = [&](ingest::Topic topic, ingest::Partition partition) {
