@@ -93,9 +93,9 @@ struct Prequential::Impl {
   }
 };
 
-base::Result<std::unique_ptr<Prequential>> Prequential::create(const ExampleSchema& schema,
-                                                               std::vector<PrequentialRun> runs,
-                                                               const PrequentialConfig& config) {
+base::Result<std::unique_ptr<Prequential>> Prequential::create(
+    const ExampleSchema& schema, const std::vector<PrequentialRun>& runs,
+    const PrequentialConfig& config) {
   if (runs.empty() || config.group_examples == 0 || config.queue_entries_max == 0 ||
       config.score_pending_max == 0) {
     return base::fail(base::ErrorCode::kInvalidArgument,

@@ -67,7 +67,7 @@ struct PrequentialConfig {
 class Prequential {
  public:
   static base::Result<std::unique_ptr<Prequential>> create(const ExampleSchema& schema,
-                                                           std::vector<PrequentialRun> runs,
+                                                           const std::vector<PrequentialRun>& runs,
                                                            const PrequentialConfig& config);
   ~Prequential();  // stops without a result
   Prequential(const Prequential&) = delete;

@@ -325,7 +325,7 @@ base::Result<void> TrainLoop::Impl::checkpoint() {
   if (config.checkpoint_file.empty()) return {};
   last_checkpoint = deps.steady.now();
   SF_TRY(dead_letters.send());
-  const auto written = write_checkpoint(config.checkpoint_file, *trainer, positions);
+  auto written = write_checkpoint(config.checkpoint_file, *trainer, positions);
   if (!written) {
     deps.probe.checkpoint_errors.add();
     return written;
