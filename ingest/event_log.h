@@ -43,7 +43,8 @@ struct PollBatch {
 /// within LogReader::poll(), so on the polling thread (revocation also from the reader's
 /// destructor). Partition numbers are those of topic impressions; `on_assigned` calls
 /// LogReader::assign() for the partition of impressions and of every topic that goes with it, at
-/// the offsets its state holds, and `on_revoked` calls unassign() for the same. They do not throw.
+/// the offsets its state holds, and `on_revoked` calls unassign() for the same. An empty
+/// assignment says that the group has none for it. They do not throw.
 struct GroupListener {
   std::function<void(std::span<const Partition>)> on_assigned;
   std::function<void(std::span<const Partition>)> on_revoked;

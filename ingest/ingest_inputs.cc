@@ -176,7 +176,8 @@ void IngestInputs::stop(TopicPartition source, base::ErrorCode code, std::string
 base::Result<void> IngestInputs::poll(std::chrono::milliseconds timeout) {
   assign_due();
   SF_ASSIGN(const bool brought, read(*reader_, timeout));
-  if (!items_reader_) return {};
+  // Before the group has given anything, items would be merged with nothing, up to the newest.
+  if (!items_reader_ || !assigned_) return {};
   // A reader names ends again only with records of its own; those of the other it does not see.
   if (brought) items_reader_->confirm_ends();
   const bool lost = broker_lost_;

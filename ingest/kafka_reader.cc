@@ -265,7 +265,7 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
   if (assigned && closing_) partitions = {};  // the owner is about to go, too
   rebalancing_ = make_partitions();
   const auto& tell = assigned ? options_.listener.on_assigned : options_.listener.on_revoked;
-  if (tell && !partitions.empty()) tell(partitions);
+  if (tell && (assigned || !partitions.empty())) tell(partitions);
   const KafkaPartitions list = std::exchange(rebalancing_, nullptr);
   if (auto done = change_assignment(list.get(), assigned); !done) {
     base::log_error("kafka: {}", done.error().message);

@@ -9,7 +9,7 @@ from support.kafka import KafkaBroker
 from support.replay import Replay, evaluate
 
 # Published at full speed, the topics' heads lie hours of event time apart: late is what is later than that.
-LIVE_SETTINGS = ["--ingest.merge_wait_max_ms", "50", "--features.lateness_max_ms", "43200000"]
+LATENESS_MS = 43_200_000
 FEED_USERS = 100
 
 
@@ -38,6 +38,9 @@ class KafkaReplayTest(EndToEndTest):
     def assert_equals_evaluate(self, replay, expected):
         expected_examples, expected_model = expected
         got = replay.examples()
+        names, expected_names = ([examples.decode(value).identity for value in values]
+                                 for values in (got, expected_examples))
+        self.assertEqual(set(expected_names) ^ set(names), set(), "examples of only one of the two")
         self.assertEqual(len(got), len(expected_examples))
         different = [n for n, pair in enumerate(zip(got, expected_examples)) if pair[0] != pair[1]]
         if different:
@@ -66,7 +69,7 @@ class KafkaReplayTest(EndToEndTest):
         self.assert_equals_evaluate(replay, evaluate(self.folder, file, "events"))
 
     def test_published_live_at_full_speed_gives_the_same_impressions_and_labels(self):
-        replay = Replay(self, self.broker, "live", [*inputs.KUAIRAND_SETTINGS, *LIVE_SETTINGS])
+        replay = Replay(self, self.broker, "live", inputs.KUAIRAND_SETTINGS, lateness_ms=LATENESS_MS, merge_wait_ms=50)
         replay.create_topics()
         serve, train = replay.serve(), replay.train()
         serve.wait_caught_up()

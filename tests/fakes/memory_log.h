@@ -74,6 +74,12 @@ class MemoryLog final : public ingest::EventLog {
     shared_->lost = lost;
     shared_->changed.notify_all();
   }
+  /// The consumer group takes its time: its members get no partitions while it is on.
+  void set_group_waits(bool waits) {
+    base::MutexLock lock(shared_->mutex);
+    shared_->group_waits = waits;
+    shared_->changed.notify_all();
+  }
   /// Drops the records before `first`, as retention does.
   void trim(TopicPartition source, Offset first) {
     base::MutexLock lock(shared_->mutex);
@@ -145,6 +151,7 @@ class MemoryLog final : public ingest::EventLog {
     std::optional<std::pair<base::Error, bool>> fail_next;
     bool held = false;
     bool lost = false;
+    bool group_waits = false;
     base::Mutex delivery_mutex;  // one delivery at a time, so that they come in append order
 
     base::Result<void> check(TopicPartition source) SF_REQUIRES(mutex) {
@@ -285,7 +292,7 @@ class MemoryLog final : public ingest::EventLog {
       return {};
     }
     base::Result<ingest::PollBatch> poll(std::chrono::milliseconds timeout) override {
-      if (options_.group && !joined_) {
+      if (options_.group && !joined_ && !group_waits()) {
         joined_ = true;
         std::vector<ingest::Partition> all;
         {
@@ -320,6 +327,10 @@ class MemoryLog final : public ingest::EventLog {
       bool end_told = false;
     };
 
+    [[nodiscard]] bool group_waits() const {
+      base::MutexLock lock(shared_->mutex);
+      return shared_->group_waits;
+    }
     base::Result<Input*> find(TopicPartition source) {
       const auto found = inputs_.find(source);
       if (found == inputs_.end()) {

@@ -8,7 +8,7 @@ import unittest
 
 from support.binary import Node
 
-LOG_TAIL_LINES = 40
+LOG_TAIL_LINES, LOG_LINE_CHARACTERS = 40, 1000
 
 
 class EndToEndTest(unittest.TestCase):
@@ -53,7 +53,8 @@ class EndToEndTest(unittest.TestCase):
         shared = sorted(self.class_folder.glob("*.log")) if self.class_folder else []
         for log in [*shared, *sorted(self.folder.glob("*.log"))]:
             lines = log.read_text("utf-8", "replace").splitlines()
-            print(f"--- {self.id()}: the end of {log.name}", *lines[-LOG_TAIL_LINES:], sep="\n", file=sys.stderr)
+            print(f"--- {self.id()}: the end of {log.name}", *(line[:LOG_LINE_CHARACTERS] for line in
+                                                               lines[-LOG_TAIL_LINES:]), sep="\n", file=sys.stderr)
 
 
 def main():

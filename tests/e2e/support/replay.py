@@ -6,9 +6,10 @@ from support import examples
 from support.binary import run
 from support.waiting import wait_for
 
-# Closing by event time alone and unlimited waiting of the merge: what makes a run repeatable.
-REPLAY_SETTINGS = ["--clock", "event", "--features.lateness_max_ms", "0", "--ingest.idle_flush_after_ms", "-1",
-                   "--ingest.merge_wait_max_ms", "600000", "--trainer.batch_linger_ms", "-1", "--partitions", "1"]
+# Closing by event time alone, batches cut by sequence number alone: what makes a run repeatable.
+REPLAY_SETTINGS = ["--clock", "event", "--ingest.idle_flush_after_ms", "-1", "--trainer.batch_linger_ms", "-1",
+                   "--partitions", "1"]
+UNLIMITED_MS = 600_000
 APPLY_SECONDS = 180
 
 
@@ -17,13 +18,15 @@ APPLY_SECONDS = 180
 class Replay:
     """Everything of one run has `name` in it: topics, consumer group, folders."""
 
-    def __init__(self, case, broker, name, settings):
+    def __init__(self, case, broker, name, settings, lateness_ms=0, merge_wait_ms=UNLIMITED_MS):
         self.case = case
         self.broker = broker
         self.name = name
         self.folder = pathlib.Path(case.folder) / name
         self.settings = [*REPLAY_SETTINGS, "--brokers", broker.address, "--kafka.topic_prefix", f"{name}.",
-                         "--kafka.group", name, "--models", self.folder / "models", *settings]
+                         "--kafka.group", name, "--models", self.folder / "models",
+                         "--features.lateness_max_ms", lateness_ms, "--ingest.merge_wait_max_ms", merge_wait_ms,
+                         *settings]
 
     def run(self, *words, **more):
         return run(*words, *self.settings, "--data", self.folder / "serve", **more)

@@ -346,6 +346,21 @@ TEST_F(IngestLoopTest, AGroupMemberReadsItsPartitionsAndAllItems) {
   EXPECT_TRUE(loop().state().at_end || eventually([&] { return loop().state().at_end; }));
 }
 
+TEST_F(IngestLoopTest, ItemsDoNotRunAheadWhileTheGroupHasNotGivenPartitions) {
+  config_.group = "g";
+  config_.merge.merge_wait_max.reset();
+  log_->set_group_waits(true);
+  put_item("a", 0);
+  put_impression("u", 10);
+  put_item("a", 20);  // would, say, take down what is shown at 10
+  ASSERT_TRUE(loop().start());
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(sink_.applied(), Strings{});
+  log_->set_group_waits(false);
+  ASSERT_TRUE(eventually([&] { return loop().state().records_applied == 3; }));
+  EXPECT_EQ(sink_.applied(), (Strings{"items/0@0", "impressions/0@0", "items/0@1"}));
+}
+
 TEST_F(IngestLoopTest, ALostBrokerIsWaitedFor) {
   ASSERT_TRUE(loop().start());
   ASSERT_TRUE(eventually([&] { return loop().state().caught_up; }));
