@@ -77,6 +77,11 @@ int run(int argc, char** argv) {
   add_commands(line);
   try {
     cli.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    const std::vector<std::string> unknown = cli.remaining();
+    if (unknown.empty()) return cli.exit(error) == 0 ? kExitDone : kExitWrongUse;
+    fmt::print(stderr, "sirenfeed: there is no command '{}'; see sirenfeed --help\n", unknown[0]);
+    return kExitWrongUse;
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? kExitDone : kExitWrongUse;
   }

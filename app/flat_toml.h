@@ -7,7 +7,8 @@
 
 namespace sirenfeed::app {
 
-/// CLI11 reads a section as a subcommand; here it is the first part of an option's name.
+/// CLI11 reads a section as a subcommand; here it is the first part of an option's name. And it
+/// lets the file win over the environment; here an option whose variable is set is not read.
 class FlatToml final : public CLI::ConfigTOML {
  public:
   [[nodiscard]] std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;

@@ -5,7 +5,6 @@
 #include <chrono>
 
 namespace sirenfeed::app {
-namespace {
 
 std::string environment_name(const std::string& option) {
   std::string name = "SIRENFEED_" + option;
@@ -14,6 +13,8 @@ std::string environment_name(const std::string& option) {
   }
   return name;
 }
+
+namespace {
 
 /// The options of one folder, listed under a heading of --help-all.
 class Section {

@@ -10,4 +10,7 @@ namespace sirenfeed::app {
 /// SIRENFEED_SECTION_NAME.
 void add_settings(CLI::App& root, Settings& settings);
 
+/// "features.join_window_ms" -> SIRENFEED_FEATURES_JOIN_WINDOW_MS
+[[nodiscard]] std::string environment_name(const std::string& option);
+
 }  // namespace sirenfeed::app
