@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "app/command_line.h"
@@ -71,7 +72,11 @@ int run(int argc, char** argv) {
   Settings settings;
   CommandLine line{cli, settings, {}, {}};
   cli.config_formatter(std::make_shared<FlatToml>());
-  cli.set_config("--config", "", "TOML file with the settings below")->envname("SIRENFEED_CONFIG");
+  // CLI11 reads the file before it looks at an option's variable, so this one is read here.
+  const char* config_file = std::getenv("SIRENFEED_CONFIG");
+  cli.set_config("--config", config_file == nullptr ? "" : config_file,
+                 "TOML file with the settings below", config_file != nullptr)
+      ->envname("SIRENFEED_CONFIG");
   cli.require_subcommand(1);
   add_settings(cli, settings);
   add_commands(line);

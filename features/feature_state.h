@@ -38,7 +38,7 @@ class ExampleObserver {
 
 /// What open() borrows; each outlives the state and may be null.
 struct StateWiring {
-  base::EventClock* event_clock = nullptr;    // advanced to the greatest time applied
+  base::EventClock* event_clock = nullptr;    // advanced to the greatest time applied, at open too
   const base::Clock* clock = nullptr;         // "now" of idle(); null: wall clock
   const base::SteadyClock* steady = nullptr;  // event_jump_hold; null: the real one
   ExampleObserver* observer = nullptr;

@@ -26,13 +26,15 @@ struct PublishProgress {
 };
 
 struct PublisherConfig {
-  Partition partitions = 1;                          // of users, impressions and clicks
-  Partition item_partitions = 1;                     // of items
-  std::optional<double> speed;                       // nullopt: as fast as the log takes it
-  std::optional<std::string> resume_file;            // nullopt: from the beginning, not resumable
-  std::string identity;                              // names input and target in the resume file
-  std::size_t message_bytes_max = 900'000;           // larger: kTooLarge, naming the record
-  std::size_t unacknowledged_max = 100'000;          // records in flight
+  Partition partitions = 1;                 // of users, impressions and clicks
+  Partition item_partitions = 1;            // of items
+  std::optional<double> speed;              // nullopt: as fast as the log takes it
+  std::optional<std::string> resume_file;   // nullopt: from the beginning, not resumable
+  std::string identity;                     // names input and target in the resume file
+  std::size_t message_bytes_max = 900'000;  // larger: kTooLarge, naming the record
+  /// Records in flight: as far as one topic can get ahead of another in a log that is read
+  /// meanwhile (topics are acknowledged independently), so no more than full speed needs.
+  std::size_t unacknowledged_max = 2'000;
   std::chrono::milliseconds report_every{200};       // calls of the progress callback
   std::chrono::milliseconds flush_wait_max{60'000};  // for the last acknowledgements
   [[nodiscard]] base::Result<void> validate() const;

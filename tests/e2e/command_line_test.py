@@ -77,6 +77,10 @@ class CommandLineTest(EndToEndTest):
         self.assertEqual(run("config", "--config", file).stdout, printed)
         self.assertEqual(run("config", env={"SIRENFEED_CONFIG": str(file)}).stdout, printed)
 
+    def test_a_configuration_file_that_is_not_there_is_named(self):
+        for words, env in [(["--config", "no-such.toml"], {}), ([], {"SIRENFEED_CONFIG": "no-such.toml"})]:
+            self.assertIn("no-such.toml", run("config", *words, env=env, code=2).stderr)
+
     def test_options_win_over_the_environment_and_that_over_the_file(self):
         file = self.folder / "sirenfeed.toml"
         file.write_text("[features]\njoin_window_ms = 111\n\n[trainer]\nbatch_examples = 32\n")

@@ -50,6 +50,9 @@ def fields(data):
     return out
 
 
+FEATURES = ("surface", "segment", "history", "item metadata", "context")
+
+
 @dataclass(frozen=True)
 class Example:
     """Numbers as in features/example_format/example.proto."""
@@ -61,7 +64,7 @@ class Example:
     user_id: str
     impression_id: str
     labels: tuple    # (item id, label bits, mask bits, weights' bytes) a candidate
-    features: tuple  # surface, segment, history, and of each candidate author, tags and context
+    features: tuple  # as FEATURES names them
 
     @property
     def order(self):
@@ -76,14 +79,16 @@ def decode(data):
     message = fields(data)
     one = dict(message)
     candidates = [fields(value) for number, value in message if number == 17]
-    labels, features = [], [one.get(13), one.get(15), one.get(16)]
+    labels, metadata, context = [], [], []
     for candidate in candidates:
         cell = dict(candidate)
         labels.append((cell[1].decode(), cell.get(8, 0), cell.get(9, 0), cell.get(10, b"")))
-        features.append(tuple(pair for pair in candidate if pair[0] in (1, 2, 3, 4, 5)))
+        metadata.append(tuple(pair for pair in candidate if pair[0] in (2, 3, 4)))
+        context.append(cell.get(5))
     return Example(partition=one.get(7, 0), epoch=one.get(8, 0), sequence=one.get(9, 0), revision=one.get(4, 0),
                    part=one.get(5, 0), user_id=one[10].decode(), impression_id=one[11].decode(),
-                   labels=tuple(labels), features=tuple(features))
+                   labels=tuple(labels),
+                   features=(one.get(13), one.get(15), one.get(16), tuple(metadata), tuple(context)))
 
 
 def without_duplicates(values):
