@@ -221,14 +221,23 @@ base::Result<EventLog::Bounds> KafkaMetadata::bounds(TopicPartition source) {
   SF_TRY(check(source));
   const std::string name = kafka_topic_name(config_, source.topic);
   EventLog::Bounds bounds;
-  const rd_kafka_resp_err_t error =
-      rd_kafka_query_watermark_offsets(client_.get(), name.c_str(), source.partition, &bounds.first,
-                                       &bounds.next, wait_ms(config_.connect_wait_max));
-  serve_callbacks();
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return kafka_failure(error, fmt::format("offsets of {}/{}", name, source.partition));
+  const auto deadline = Steady::now() + config_.connect_wait_max;
+  while (true) {
+    const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
+        client_.get(), name.c_str(), source.partition, &bounds.first, &bounds.next,
+        wait_ms(config_.connect_wait_max));
+    serve_callbacks();
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return bounds;
+    // The partition exists (see above), but its leader, just made or just elected, is not yet
+    // there.
+    const bool passes = error == RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION ||
+                        error == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE ||
+                        error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (!passes || Steady::now() > deadline) {
+      return kafka_failure(error, fmt::format("offsets of {}/{}", name, source.partition));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  return bounds;
 }
 
 base::Result<std::vector<KafkaMetadata::Described>> KafkaMetadata::all_topics() {

@@ -15,7 +15,8 @@ ROWS = 12_000
 KILLS = 5  # of each of the two processes
 # Small batches, checkpoints and versions at short intervals: many boundaries for a kill to fall between.
 SETTINGS = [*inputs.KUAIRAND_SETTINGS, "--ingest.batch_records_max", "100", "--features.wal_sync", "false",
-            "--trainer.checkpoint_interval_ms", "200", "--trainer.publish_interval_ms", "200"]
+            "--trainer.checkpoint_interval_ms", "50", "--trainer.publish_interval_ms", "100"]
+APPLIED, LEARNED = ("sirenfeed_features_records_total", "in"), ("sirenfeed_trainer_examples_total",)
 
 
 class KillTest(EndToEndTest):
@@ -25,30 +26,36 @@ class KillTest(EndToEndTest):
         cls.addClassCleanup(cls.broker.close)
 
     def undisturbed(self, file):
-        """(state, examples, model) and how long each process was at work, its start included."""
+        """((state, examples, model), records applied)."""
         replay = Replay(self, self.broker, "undisturbed", SETTINGS)
         replay.create_topics()
         replay.publish(file, "kuairand")
-        began = time.monotonic()
         serve = replay.serve()
         replay.close_windows(serve)
-        applied = time.monotonic()
+        applied = serve.metrics()[APPLIED]
         self.assertEqual(serve.stop(), 0, serve.output())
-        learning = time.monotonic()
         replay.train_until_end()
-        learned = time.monotonic()
         outcome = (replay.canonical_state(), examples.without_duplicates(replay.examples()), replay.model_bytes())
-        return outcome, applied - began, learned - learning
+        return outcome, applied
 
-    def kill_again_and_again(self, draw, start, seconds, what):
-        """Starts, kills after a random part of what is left to do, and so on; returns the survivor."""
+    def kill_again_and_again(self, draw, start, metric, total, what):
+        """Starts, kills once a random part of what is left was worked off, and so on; returns the survivor."""
+        done = 0
         for number in range(KILLS):
             node = start()
-            delay = draw.uniform(0, 1.6 * seconds / KILLS)
-            time.sleep(delay)
+            node.url()
+            before = node.metrics()[metric]  # the trainer's goes on from its checkpoint
+            share = draw.uniform(0, 1.5 / KILLS) * (total - done)
+            after = draw.uniform(0, 0.02)
+            wait_for(lambda: node.metrics()[metric] - before >= share or node.caught_up(), f"{what} works", every=0.002,
+                     explain=node.output)
+            progress = node.metrics()[metric] - before
+            time.sleep(after)
             self.assertTrue(node.running(), node.output())
             node.kill()
-            print(f"{what} killed after {delay:.2f} s ({number + 1} of {KILLS})", flush=True)
+            done += progress
+            print(f"{what} killed after {progress:.0f} more of {total:.0f} ({number + 1} of {KILLS})", flush=True)
+        self.assertLess(done, total, "no kill came in the middle of the work")
         return start()
 
     def test_ten_kills_change_neither_state_nor_examples_nor_model(self):
@@ -56,17 +63,16 @@ class KillTest(EndToEndTest):
         print(f"seed {seed} (SIRENFEED_TEST_SEED repeats it)", flush=True)
         draw = random.Random(seed)
         file = inputs.cut_kuairand(self.folder / "cut.csv.gz", ROWS)
-        (state, values, model), serve_seconds, train_seconds = self.undisturbed(file)
-        print(f"undisturbed: serve {serve_seconds:.1f} s, train {train_seconds:.1f} s, {len(values)} examples")
+        (state, values, model), records = self.undisturbed(file)
         self.assertEqual(len(values), ROWS)
 
         replay = Replay(self, self.broker, "disturbed", SETTINGS)
         replay.create_topics()
         replay.publish(file, "kuairand")
-        serve = self.kill_again_and_again(draw, replay.serve, serve_seconds, "serve")
+        serve = self.kill_again_and_again(draw, replay.serve, APPLIED, records, "serve")
         replay.close_windows(serve)
         self.assertEqual(serve.stop(), 0, serve.output())
-        train = self.kill_again_and_again(draw, replay.train, train_seconds, "train")
+        train = self.kill_again_and_again(draw, replay.train, LEARNED, ROWS, "train")
         wait_for(lambda: train.get("/readyz").status == 200, "the trainer has caught up", explain=train.output)
         self.assertEqual(train.stop(), 0, train.output())
         replay.train_until_end()

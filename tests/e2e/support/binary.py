@@ -128,11 +128,13 @@ class Node:
         return wait_for(lambda: self.get("/readyz").status == 200, f"{self.name} is ready", seconds,
                         explain=lambda: f"{self.readiness()}\n{self.output()[-3000:]}")
 
+    def caught_up(self):
+        """The input was read to its end once; a model need not be there."""
+        return not any("catching_up" in reason for reason in self.readiness()["reasons"])
+
     def wait_caught_up(self, seconds=120):
-        """Waits until the input was read to its end once; a model need not be there."""
         self.url()
-        return wait_for(lambda: not any("catching_up" in reason for reason in self.readiness()["reasons"]),
-                        f"{self.name} has caught up", seconds,
+        return wait_for(self.caught_up, f"{self.name} has caught up", seconds,
                         explain=lambda: f"{self.readiness()}\n{self.output()[-3000:]}")
 
     def wait_output(self, text, seconds=60):

@@ -23,6 +23,7 @@ using testing::Not;
 constexpr TopicPartition kExamples0{Topic::kExamples, 0};
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr std::int16_t kProduceRequest = 0;
+constexpr std::int16_t kListOffsetsRequest = 2;
 
 class KafkaLogTest : public testing::Test {
  protected:
@@ -54,6 +55,17 @@ TEST_F(KafkaLogTest, AMissingBrokerIsNamedWithTheWait) {
   EXPECT_THAT(error.message, HasSubstr("300 ms"));
   EXPECT_THAT(error.message, HasSubstr("refused"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_F(KafkaLogTest, OffsetsOfAPartitionWhoseLeaderIsBeingElectedAreWaitedFor) {
+  const auto log = connect();
+  ASSERT_NE(log, nullptr);
+  rd_kafka_mock_push_request_errors(
+      kafka_.cluster(), kListOffsetsRequest, 3, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+      RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+  const auto bounds = log->bounds(kExamples0);
+  ASSERT_TRUE(bounds) << bounds.error().message;
+  EXPECT_EQ(bounds->next, 0);
 }
 
 TEST_F(KafkaLogTest, AWrongPropertyIsNamedAndItsValueIsNot) {
