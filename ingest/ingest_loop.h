@@ -53,7 +53,7 @@ struct IngestConfig {
 struct IngestState {
   bool running = false;
   bool assigned = false;     // knows its partitions (a group may have given none)
-  bool caught_up = false;    // every input was read to its end at least once since the start
+  bool caught_up = false;    // every input was read to its end since the start, and applied
   bool at_end = false;       // and is there now, with everything applied
   bool broker_lost = false;  // no broker answers at the moment
   std::uint64_t records_applied = 0;  // handed to the sink with success, rejections included

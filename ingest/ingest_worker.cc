@@ -253,6 +253,23 @@ base::Result<void> IngestWorker::run_until_end() {
   return {};
 }
 
+/// Every input was read to its end once, and what had been read by then is applied.
+bool IngestWorker::caught_up() {
+  if (!inputs_.opened() || !inputs_.caught_up()) {
+    ends_.reset();
+    return false;
+  }
+  if (!ends_) {
+    ends_.emplace();
+    for (const auto& [source, input] : inputs_.all()) ends_->emplace(source, input.next_read);
+  }
+  std::erase_if(*ends_, [this](const auto& end) {
+    const auto found = inputs_.all().find(end.first);
+    return found == inputs_.all().end() || found->second.next_apply >= end.second;
+  });
+  return ends_->empty();
+}
+
 IngestState IngestWorker::state() const {
   base::MutexLock lock(mutex_);
   return state_;
@@ -263,7 +280,7 @@ void IngestWorker::publish_state(bool running) {
   next.running = running;
   next.assigned = inputs_.assigned();
   next.broker_lost = inputs_.broker_lost();
-  next.caught_up = inputs_.opened() && inputs_.caught_up();
+  next.caught_up = caught_up();
   next.at_end = inputs_.opened() && inputs_.at_end() && merge_.empty() && batch_.empty();
   next.records_applied = records_applied_;
   next.batches_applied = batches_applied_;

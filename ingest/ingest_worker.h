@@ -73,6 +73,7 @@ class IngestWorker {
   void serve_closes();
   [[nodiscard]] bool reached(const Close& close) const;
   base::Result<void> close_partitions();
+  [[nodiscard]] bool caught_up();
   void publish_state(bool running);
 
   const IngestConfig& config_;
@@ -89,6 +90,9 @@ class IngestWorker {
   std::map<Partition, base::SteadyTime> idle_since_;
   std::map<Partition, base::SteadyTime> flushed_at_;
   std::vector<Close> closes_;
+  /// What is still to be applied of what had been read when all inputs were at their ends; nullopt:
+  /// they have not been yet.
+  std::optional<std::map<TopicPartition, std::optional<Offset>>> ends_;
 
   mutable base::Mutex mutex_;
   IngestState state_ SF_GUARDED_BY(mutex_);

@@ -361,6 +361,20 @@ TEST_F(IngestLoopTest, ItemsDoNotRunAheadWhileTheGroupHasNotGivenPartitions) {
   EXPECT_EQ(sink_.applied(), (Strings{"items/0@0", "impressions/0@0", "items/0@1"}));
 }
 
+TEST_F(IngestLoopTest, WhatWasReadButNotAppliedIsNotCaughtUp) {
+  put_click("u", 1);
+  sink_.fail_with(base::Error{base::ErrorCode::kStorage, "disk full"});
+  ASSERT_TRUE(loop().start());
+  ASSERT_TRUE(eventually([&] { return sink_.attempts() > 1; }));
+  EXPECT_FALSE(loop().state().caught_up);
+  sink_.fail_with(std::nullopt);
+  ASSERT_TRUE(eventually([&] { return loop().state().caught_up; }));
+  EXPECT_EQ(loop().state().records_applied, 1U);
+  put_click("u", 2);
+  ASSERT_TRUE(eventually([&] { return loop().state().records_applied == 2; }));
+  EXPECT_TRUE(loop().state().caught_up);  // once is enough
+}
+
 TEST_F(IngestLoopTest, ALostBrokerIsWaitedFor) {
   ASSERT_TRUE(loop().start());
   ASSERT_TRUE(eventually([&] { return loop().state().caught_up; }));
