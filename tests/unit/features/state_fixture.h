@@ -127,6 +127,7 @@ class StateUnderTest {
     wiring.observer = &seen;
     open();
   }
+  ~StateUnderTest() { state.reset(); }  // before its folder goes
   static FeaturesConfig default_config() {
     FeaturesConfig config;
     config.join.lateness_max_ms = 0;
