@@ -11,12 +11,7 @@ base::Result<std::unique_ptr<ingest::EventLog>> open_log(const Settings& setting
   base::log_info("connecting to Kafka at {}{}", settings.brokers,
                  ingest::masked_properties(settings.kafka));
   SF_ASSIGN(auto log, ingest::KafkaLog::connect(settings.kafka));
-  if (const auto equal = ingest::check_copartitioned(*log); !equal) {
-    // Unequal topics are no wrong use of the command: it fails (exit code 1).
-    const bool unequal = equal.error().code == base::ErrorCode::kInvalidArgument;
-    return base::fail(unequal ? base::ErrorCode::kCorrupt : equal.error().code, "{}",
-                      equal.error().message);
-  }
+  SF_TRY(ingest::check_copartitioned(*log));
   return log;
 }
 

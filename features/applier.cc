@@ -114,9 +114,6 @@ base::Result<void> Applier::load_partition(PartitionState& state) {
   const ingest::Partition p = state.partition;
   SF_ASSIGN(const auto meta, store_.get(Family::kState, partition_prefix(p, kMetaLetter)));
   if (meta) SF_TRY(state.decode_meta(*meta));
-  if (state.newest_ms && wiring_.event_clock != nullptr) {
-    wiring_.event_clock->advance_to(*state.newest_ms);  // "now" survives a restart
-  }
   std::optional<base::Error> error;
   SF_TRY(store_.scan(Family::kState, partition_prefix(p, kLabelsLetter),
                      [&](std::string_view key, std::string_view value) {

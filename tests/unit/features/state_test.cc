@@ -183,19 +183,6 @@ TEST(State, AHeavyUserIsErasedWithAllSections) {
   EXPECT_EQ(keys(*s.state->families(), "users"), 0U);
 }
 
-TEST(State, AfterARestartTheEventClockGoesOnWhereItWas) {
-  StateUnderTest state;
-  base::EventClock before;
-  state.wiring.event_clock = &before;
-  state.reopen();
-  state.apply(impression_event("i1", "u", kStart, {"a"}));
-  ASSERT_EQ(before.now_ms(), kStart);
-  base::EventClock after;
-  state.wiring.event_clock = &after;
-  state.reopen();
-  EXPECT_EQ(after.now_ms(), kStart);
-}
-
 TEST(State, ASecondProcessIsRefusedAndTheFolderIsNamed) {
   StateUnderTest s;
   FeaturesConfig config = s.state->config();
