@@ -43,8 +43,8 @@ def generated_events(seed, users=30, items=60, impressions=600):
 
     for n in range(items):
         add("items", START_MS + draw.randrange(0, 20 * 60_000), item_id=f"item-{n}", author_id=f"author-{n % 7}",
-            published_at=START_MS - draw.randrange(0, 5 * 86_400_000),
-            tags=draw.sample(["sport", "news", "art", "cats"], 2), numeric={"duration_s": draw.randrange(5, 300)}, title=f"Number {n}")
+            published_at=START_MS - draw.randrange(0, 5 * 86_400_000), title=f"Number {n}",
+            tags=draw.sample(["sport", "news", "art", "cats"], 2), numeric={"duration_s": draw.randrange(5, 300)})
     for n in range(0, users, 3):
         add("users", START_MS + draw.randrange(0, 60 * 60_000), user_id=f"user-{n}", segment=f"segment-{n % 2}",
             blocked_tags=["cats"] if n % 2 else [])
