@@ -3,7 +3,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/release
 DEBUG := build/debug
 
-.PHONY: help setup build demo test test-fast bench format lint clean
+.PHONY: help setup build demo test test-fast test-asan bench format lint clean
 
 help:  ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,12 @@ test-fast:  ## The unit tests, in Debug: what you run all day
 	cmake --preset debug > /dev/null
 	cmake --build $(DEBUG) -j $(JOBS)
 	ctest --test-dir $(DEBUG) --output-on-failure -L unit -j $(JOBS)
+
+test-asan:  ## The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/setup.sh build test
+	cmake --preset asan -DSIRENFEED_BENCH=OFF > /dev/null
+	cmake --build build/asan --target unit_tests -j $(JOBS)
+	ctest --test-dir build/asan --output-on-failure -L unit -E '^tidy' -j $(JOBS)
 
 bench:  ## Benchmarks, printed with machine and commit
 	@scripts/setup.sh build test

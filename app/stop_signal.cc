@@ -8,7 +8,15 @@
 #include <mutex>
 #include <thread>
 
+#include "base/log.h"
+
 namespace sirenfeed::app {
+
+namespace {
+
+constexpr int kStopWaitMaxSeconds = 10;
+
+}  // namespace
 
 std::stop_token stop_on_signals() {
   // Blocked in every thread, taken by one that may do more than a handler could.
@@ -23,8 +31,12 @@ std::stop_token stop_on_signals() {
     int signal_number = 0;
     sigwait(&signals, &signal_number);
     source.request_stop();
-    sigwait(&signals, &signal_number);
-    _exit(128 + signal_number);
+    // A client of a broker that went away may not come back from closing. State, outbox and
+    // checkpoint survive a kill at any moment, so ending here costs only time.
+    const timespec patience{kStopWaitMaxSeconds, 0};
+    const int second = sigtimedwait(&signals, nullptr, &patience);
+    if (second < 0) base::log_warning("not stopped within {} s: ending now", kStopWaitMaxSeconds);
+    _exit(second < 0 ? 1 : 128 + second);
   }).detach();
   return source.get_token();
 }
