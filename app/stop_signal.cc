@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
@@ -39,13 +37,6 @@ std::stop_token stop_on_signals() {
     _exit(second < 0 ? 1 : 128 + second);
   }).detach();
   return source.get_token();
-}
-
-void wait_for_stop(const std::stop_token& token) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  stopped.wait(lock, token, [] { return false; });
 }
 
 }  // namespace sirenfeed::app

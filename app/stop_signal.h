@@ -8,7 +8,4 @@ namespace sirenfeed::app {
 /// before other threads start.
 std::stop_token stop_on_signals();
 
-/// Waits until a signal came (or `token` was stopped otherwise).
-void wait_for_stop(const std::stop_token& token);
-
 }  // namespace sirenfeed::app
