@@ -361,6 +361,9 @@ std::vector<ingest::InputRecord> mixed_log(unsigned seed, int events) {
             impression_event(id, user, now, {item, "item-" + std::to_string(pick(20))}, "home")));
     }
   }
+  // Whatever was drawn above, something is refused.
+  log.push_back(records.of(takedown_event("gone", now)));
+  log.push_back(records.of(item_event("gone", now - 1)));
   return log;
 }
 
