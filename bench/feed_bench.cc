@@ -63,7 +63,8 @@ std::unique_ptr<ServedWorld> make_world(int history) {
 }
 
 ServedWorld& world_of(int history) {
-  static std::map<int, std::unique_ptr<ServedWorld>> worlds;
+  // Never destroyed: RocksDB's own statics are gone by the time that ours would close it.
+  static auto& worlds = *new std::map<int, std::unique_ptr<ServedWorld>>();
   auto& world = worlds[history];
   if (!world) world = make_world(history);
   return *world;

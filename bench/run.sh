@@ -17,8 +17,12 @@ for bench in "$build"/bench/*_bench; do
   echo; echo "== $(basename "$bench")"
   "$bench"
 done
-for script in bench/*_bench.sh; do
+export SIRENFEED="$PWD/$build/sirenfeed"
+for script in bench/*_bench.sh bench/*_bench.py; do
   [[ -e $script && $script == *"$filter"* ]] || continue
-  echo; echo "== $(basename "$script" .sh)"
-  SIRENFEED="$PWD/$build/sirenfeed" bash "$script"
+  echo; echo "== $(basename "${script%.*}")"
+  case $script in
+    *.sh) bash "$script" ;;
+    *.py) python3 "$script" ;;
+  esac
 done

@@ -11,7 +11,7 @@ from support.kafka import KafkaBroker
 from support.replay import Replay
 from support.waiting import wait_for
 
-ROWS = 12_000
+ROWS = int(os.environ.get("SIRENFEED_TEST_ROWS", "12000"))
 KILLS = 5  # of each of the two processes
 # Small batches, checkpoints and versions at short intervals: many boundaries for a kill to fall between.
 SETTINGS = [*inputs.KUAIRAND_SETTINGS, "--ingest.batch_records_max", "100", "--features.wal_sync", "false",

@@ -2,11 +2,14 @@
 import csv
 import gzip
 import json
+import os
+import pathlib
 import random
 
 from support.binary import ROOT
 
-SLICE = ROOT / "tests/data/kuairand_pure/impressions_slice.csv.gz"
+# KUAIRAND names the whole log where it is at hand.
+SLICE = pathlib.Path(os.environ.get("KUAIRAND", ROOT / "tests/data/kuairand_pure/impressions_slice.csv.gz"))
 
 # What `evaluate --format kuairand` sets by itself and a deployment has to be told (docs: the replay's convention).
 KUAIRAND_SETTINGS = ["--features.context_surfaces", "0,1,2,4,6", "--features.duration_field", "duration_ms",
