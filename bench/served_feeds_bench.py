@@ -39,7 +39,8 @@ class ServedFeeds(EndToEndTest):
             self.assertEqual(answer.status, 200)
         node.stop()
         took.sort()
-        print(f"log {inputs.SLICE.name}: {USERS} users, {len(served)} distinct items served, all fresh, unseen and living")
+        print(f"log {inputs.SLICE.name}: {USERS} users, "
+              f"{len(served)} distinct items served, all fresh, unseen and living")
         print(f"GET /v1/feed over HTTP: p50 {took[USERS // 2]:.2f} ms, p99 {took[USERS * 99 // 100]:.2f} ms, "
               f"max {took[-1]:.2f} ms")
 
