@@ -58,6 +58,8 @@ class Loop {
   base::Result<SimulatorReport> visit(const WorldVisit& visit);
 
  private:
+  base::Result<HttpResponse> request(const char* method, const std::string& target,
+                                     const std::string& body = {});
   base::Result<void> publish(json::array events);
   base::Result<json::object> feed(const std::string& user);
   void score_against_the_best(const WorldVisit& visit, SimulatorReport& report) const;
@@ -68,30 +70,34 @@ class Loop {
   std::uint64_t impressions_ = 0;
 };
 
-base::Result<void> Loop::publish(json::array events) {
+// A busy server (429, 503) is asked again until backlog_wait_max.
+base::Result<HttpResponse> Loop::request(const char* method, const std::string& target,
+                                         const std::string& body) {
   const auto deadline = std::chrono::steady_clock::now() + config_.backlog_wait_max;
-  const std::string body = json::serialize(events);
   while (true) {
-    SF_ASSIGN(const HttpResponse response, client_.request("POST", "/v1/events", body));
-    if (response.status < 300) return {};
+    SF_ASSIGN(HttpResponse response, client_.request(method, target, body));
     const bool busy = response.status == 429 || response.status == 503;
-    if (!busy || std::chrono::steady_clock::now() >= deadline) {
-      return fail(ErrorCode::kUnavailable, "POST /v1/events answered {}: {}", response.status,
-                  response.body.substr(0, kQuotedBytesMax));
-    }
+    if (!busy || std::chrono::steady_clock::now() >= deadline) return response;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // as Retry-After asks, in small
   }
+}
+
+base::Result<void> Loop::publish(json::array events) {
+  SF_ASSIGN(const HttpResponse response, request("POST", "/v1/events", json::serialize(events)));
+  if (response.status < 300) return {};
+  return fail(ErrorCode::kUnavailable, "POST /v1/events answered {}: {}", response.status,
+              response.body.substr(0, kQuotedBytesMax));
 }
 
 base::Result<json::object> Loop::feed(const std::string& user) {
   const std::string target =
       "/v1/feed/" + user + "?surface=home&count=" + std::to_string(config_.feed_count);
-  SF_ASSIGN(const HttpResponse response, client_.request("GET", target));
+  SF_ASSIGN(const HttpResponse response, request("GET", target));
   boost::system::error_code error;
   json::value parsed = json::parse(response.body, error);
   if (response.status != 200 || error || !parsed.is_object()) {
     return fail(ErrorCode::kUnavailable, "GET {} answered {}: {}", target, response.status,
-                response.body);
+                response.body.substr(0, kQuotedBytesMax));
   }
   return std::move(parsed.as_object());
 }

@@ -45,7 +45,7 @@ base::Result<void> StepConfig::validate() const {
   SF_TRY(optimizer.validate());
   const auto count = [](std::size_t n) { return static_cast<double>(n); };
   return check({{"batch_examples", count(batch_examples), 1, 65'536},
-                {"chunk_examples", count(chunk_examples), 1, count(batch_examples)},
+                {"chunk_examples", count(chunk_examples), 1, 65'536},  // above the batch: one chunk
                 {"threads", count(threads), 0, 1024},
                 {"metric_window_cells", count(metric_window_cells), 1, 10'000'000},
                 {"statistics_weight_min", statistics_weight_min, 0, 1},
