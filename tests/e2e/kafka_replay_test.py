@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A recorded input through a real Kafka broker, `serve` and `train` gives the very examples and the very model of
 `evaluate`; published while they run it gives the same impressions and labels."""
+import os
 import time
 
 from support import examples, feeds, inputs
@@ -13,7 +14,7 @@ from support.replay import Replay, evaluate
 DAY_MS = 86_400_000
 LATENESS_MS = 2 * DAY_MS
 LIVE_SETTINGS = ["--features.event_jump_max_ms", 3 * DAY_MS]
-FEED_USERS = 100
+FEED_USERS = int(os.environ.get("SIRENFEED_TEST_USERS", "100"))
 
 
 class KafkaReplayTest(EndToEndTest):
