@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "base/check.h"
@@ -12,11 +13,11 @@ using base::ErrorCode;
 using base::fail;
 
 const std::string& HttpRequest::path_parameter(std::string_view name) const {
-  for (const auto& [key, value] : path_parameters) {
-    if (key == name) return value;
-  }
-  SF_CHECK(!"the route declares every path parameter that its handler reads");
-  return path_parameters.front().second;
+  const auto found = std::find_if(path_parameters.begin(), path_parameters.end(),
+                                  [name](const auto& entry) { return entry.first == name; });
+  // The route declares every path parameter that its handler reads.
+  SF_CHECK(found != path_parameters.end());
+  return found->second;
 }
 
 std::string_view status_title(int status) noexcept {
