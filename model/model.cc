@@ -12,21 +12,6 @@ namespace {
 using base::ErrorCode;
 using base::fail;
 
-/// Fills one dense tensor; the stream's order is the file's [out, in].
-void start_tensor(const TensorSpec& spec, std::uint64_t seed, std::span<float> out) {
-  std::vector<float> values(spec.size);
-  fill_start(spec.start, seed, spec.start_stream, 0, values);
-  if (!spec.transposed) {
-    std::copy(values.begin(), values.end(), out.begin());
-    return;
-  }
-  const std::size_t rows = spec.shape[0];
-  const std::size_t cols = spec.shape[1];
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < cols; ++c) out[c * rows + r] = values[r * cols + c];
-  }
-}
-
 /// The click bit of every head starts at 0.3/H in the rows click and long_view: someone who clicked
 /// what looks like this candidate will click again.
 void start_wide_action_weight(Model& model) {
@@ -99,9 +84,7 @@ base::Result<Model> make_model(const ModelConfig& config) {
   model.config = config;
   model.layout = make_layout(config);
   model.dense.resize(model.layout.size);
-  for (const TensorSpec& spec : model.layout.tensors) {
-    start_tensor(spec, config.seed, std::span(model.dense).subspan(spec.offset, spec.size));
-  }
+  start_tensors(model.layout, config.seed, model.dense);
   start_wide_action_weight(model);
   model.tables = make_tables<float>(config);
   model.statistics.context_mean.assign(config.n_context(), 0.0F);

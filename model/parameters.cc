@@ -135,6 +135,21 @@ void add_head(LayoutBuilder& builder, const ModelConfig& config) {
   builder.weight("head.wide.context_weight", n_tasks, n_context, {});
 }
 
+/// Fills one dense tensor; the stream's order is the file's [out, in].
+void start_tensor(const TensorSpec& spec, std::uint64_t seed, std::span<float> out) {
+  std::vector<float> values(spec.size);
+  fill_start(spec.start, seed, spec.start_stream, 0, values);
+  if (!spec.transposed) {
+    std::copy(values.begin(), values.end(), out.begin());
+    return;
+  }
+  const std::size_t rows = spec.shape[0];
+  const std::size_t cols = spec.shape[1];
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < cols; ++c) out[c * rows + r] = values[r * cols + c];
+  }
+}
+
 }  // namespace
 
 const TensorSpec* ParameterLayout::find(std::string_view name) const {
@@ -191,6 +206,26 @@ ParameterLayout make_layout(const ModelConfig& config) {
   builder.attention("pooling", d);
   add_head(builder, config);
   return builder.take();
+}
+
+ParameterLayout make_attention_layout(const ModelConfig& config, std::size_t kinds) {
+  const VariantParts parts = variant_parts(config);
+  LayoutBuilder builder;
+  add_rotary(builder, config, parts);
+  if (parts.semantic) {
+    builder.add("rotary.semantic.kind.weight",
+                {kinds, static_cast<std::size_t>(config.semantic_width)},
+                {StartKind::kUniform, 1.0});
+  }
+  builder.attention("attention", static_cast<std::size_t>(config.d_model));
+  return builder.take();
+}
+
+void start_tensors(const ParameterLayout& layout, std::uint64_t seed, std::span<float> dense) {
+  SF_CHECK(dense.size() == layout.size);
+  for (const TensorSpec& spec : layout.tensors) {
+    start_tensor(spec, seed, dense.subspan(spec.offset, spec.size));
+  }
 }
 
 }  // namespace sirenfeed::model

@@ -2,6 +2,8 @@
 // The shape table: every dense tensor's name, shape, offset in the one flat buffer, and start. The
 // optimiser, the checkpoint, the file and the gradient check are one loop over it each.
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +53,13 @@ struct VariantParts {
 
 /// The tensors that `config.variant`'s scores depend on, and no others.
 [[nodiscard]] ParameterLayout make_layout(const ModelConfig& config);
+
+/// The tensors of one attention with the variant's rotation and logit bias, alone
+/// (model/sequence_attention.h): rotary.*, bias.*, alibi.*, attention.*, and
+/// rotary.semantic.kind.weight [kinds, semantic_width] where the variant reads the kind.
+[[nodiscard]] ParameterLayout make_attention_layout(const ModelConfig& config, std::size_t kinds);
+
+/// Fills the flat buffer with every tensor's start.
+void start_tensors(const ParameterLayout& layout, std::uint64_t seed, std::span<float> dense);
 
 }  // namespace sirenfeed::model
