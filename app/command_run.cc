@@ -10,6 +10,7 @@
 #include "app/command_line.h"
 #include "app/feed_node.h"
 #include "app/open_log.h"
+#include "app/process_metrics.h"
 #include "app/simulator.h"
 #include "app/stop_signal.h"
 #include "app/train_node.h"
@@ -95,6 +96,7 @@ class SimulatedUsers {
 base::Result<void> run_up(const Settings& settings, bool simulated) {
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
+  const ProcessMetrics process(registry, settings.data_dir);
   SF_ASSIGN(const auto log, open_log(settings));
   SF_ASSIGN(const auto node, FeedNode::start(settings, *log, registry));
   SF_ASSIGN(const auto trainer, TrainNode::open(settings, *log, registry));
@@ -114,6 +116,7 @@ base::Result<void> run_up(const Settings& settings, bool simulated) {
 base::Result<void> run_serve(const Settings& settings) {
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
+  const ProcessMetrics process(registry, settings.data_dir);
   SF_TRY(settings.kafka_required());
   SF_ASSIGN(const auto log, open_log(settings));
   SF_ASSIGN(const auto node, FeedNode::start(settings, *log, registry));
@@ -139,6 +142,7 @@ serving::Readiness training_readiness(const TrainNode& node) {
 base::Result<void> run_train(const Settings& settings) {
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
+  const ProcessMetrics process(registry, settings.data_dir);
   SF_TRY(settings.kafka_required());
   SF_ASSIGN(const auto log, open_log(settings));
   SF_ASSIGN(const auto node, TrainNode::open(settings, *log, registry));

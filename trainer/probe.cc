@@ -52,7 +52,11 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
                         labels),
          registry.gauge(name("progressive_normalized_entropy"),
                         "Normalized entropy of the newest scored cells.", labels),
-         registry.gauge(name("progressive_auc"), "AUC of the newest scored cells.", labels)});
+         registry.gauge(name("progressive_auc"), "AUC of the newest scored cells.", labels),
+         registry.gauge(name("progressive_expected_calibration_error"),
+                        "Expected calibration error (20 bins) of the newest scored cells.", labels),
+         registry.gauge(name("progressive_positive_rate"),
+                        "Share of positives among the newest scored cells.", labels)});
   }
 }
 
@@ -77,6 +81,8 @@ void TrainerProbe::set_progressive(const std::vector<WindowFigures>& figures) co
     progressive[k].log_loss.set(figures[k].log_loss);
     progressive[k].normalized_entropy.set(figures[k].normalized_entropy);
     progressive[k].auc.set(figures[k].auc);
+    progressive[k].calibration_error.set(figures[k].calibration_error);
+    progressive[k].rate.set(figures[k].rate);
   }
 }
 

@@ -39,6 +39,8 @@ struct TrainerProbe {
     base::Gauge log_loss;
     base::Gauge normalized_entropy;
     base::Gauge auc;
+    base::Gauge calibration_error;
+    base::Gauge rate;  // of positives
   };
   std::vector<Task> progressive;  // a task; over the newest scored cells
 
