@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian/Ubuntu packages that Sirenfeed needs; does nothing when they are there.
-#   scripts/setup.sh [build] [test] [lint]     these groups (default: all of them)
+#   scripts/setup.sh [build] [test] [lint] [monitoring]     these groups (default: build test lint)
 #   scripts/setup.sh --list [GROUP…]           only print the packages' names
 set -euo pipefail
 
@@ -12,6 +12,8 @@ build=(
   zlib1g-dev libjs-chart.js
 )
 test=(libgtest-dev libgmock-dev libbenchmark-dev curl jq time wrk kcat openjdk-17-jre-headless maven)
+# Prometheus starts a service where there is systemd, so that only CI asks for it.
+monitoring=(prometheus)
 lint=(clang clang-format clang-tidy libclang-rt-14-dev)
 
 list=
@@ -23,7 +25,8 @@ for group; do
     build) packages+=("${build[@]}") ;;
     test)  packages+=("${test[@]}") ;;
     lint)  packages+=("${lint[@]}") ;;
-    *)     echo "setup: unknown group '$group' (build, test, lint)" >&2; exit 2 ;;
+    monitoring) packages+=("${monitoring[@]}") ;;
+    *)     echo "setup: unknown group '$group' (build, test, lint, monitoring)" >&2; exit 2 ;;
   esac
 done
 if [ -n "$list" ]; then printf '%s\n' "${packages[@]}"; exit; fi
