@@ -21,10 +21,7 @@ void add_scaled_row(const T* from, T scale, T* to, std::size_t width) {
 template <class T>
 void copy_rows(const BasicEmbeddingTable<T>& table, const KeyIndex& keys, Matrix<T>& out) {
   out.resize(keys.size(), table.width());
-  if (table.width() == 0) return;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    table.copy_row(keys.keys()[i], std::span<T>(out.row(i), table.width()));
-  }
+  if (table.width() > 0) table.copy_rows(keys.keys(), out.data());
 }
 
 /// Calls function(action) for every set bit.
