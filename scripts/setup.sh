@@ -11,7 +11,7 @@ build=(
   librdkafka-dev librocksdb-dev libsimdjson-dev libspdlog-dev libtbb-dev libxxhash-dev prometheus-cpp-dev
   zlib1g-dev libjs-chart.js
 )
-test=(libgtest-dev libgmock-dev libbenchmark-dev curl jq time wrk kcat openjdk-17-jre-headless maven)
+test=(libgtest-dev libgmock-dev libbenchmark-dev curl jq time wrk kcat openjdk-17-jre-headless maven python3-venv)
 # Prometheus starts a service where there is systemd, so that only CI asks for it.
 monitoring=(prometheus)
 lint=(clang clang-format clang-tidy libclang-rt-14-dev)
