@@ -99,6 +99,7 @@ base::Result<void> Settings::resolve() {
   trainer.batch_linger = optional_ms(batch_linger_ms);
   trainer.checkpoint_file = trainer_dir() + "/checkpoint";
   features.store.dir = state_dir();
+  features.context.zone_offset_ms = model.zone_offset_ms;
 
   SF_ASSIGN(model.variant, model::parse_variant(variant));
   model.seed = seed;

@@ -134,6 +134,8 @@ void add_features(CLI::App& root, Settings& s) {
   section.add("click_action", f.context.click_action, "Action type that counts as click");
   section.add("long_view_action", f.context.long_view_action,
               "Action type that counts as long view");
+  section.add("extended", f.context.extended,
+              "The extended context features too; a state folder keeps what it was made with");
   section.add("history_max", f.example.history_max, "Tokens of history that the model sees (L)");
   section.add("sequence_max", f.user.sequence_max, "Newest entries kept of a user's sequence");
   section.add("seen_max", f.user.seen_max, "Items remembered as shown to a user");

@@ -296,7 +296,10 @@ bool Applier::too_old(const PartitionState& state, base::UnixMs time) const {
   return time < watermark(state) - config_.join.dedup_horizon_ms;
 }
 
-void Applier::count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Count what) {
+void Applier::count(CachedUser& user, const Counted& counted) {
+  const ExposureKeys& keys = counted.keys;
+  const base::UnixMs t = counted.time_ms;
+  const Count what = counted.what;
   item_side_.add({CounterKind::kGlobal, 0, 0}, t, what);
   item_side_.add({CounterKind::kItem, keys.item, 0}, t, what);
   item_side_.add({CounterKind::kAuthor, keys.author, 0}, t, what);
@@ -309,6 +312,40 @@ void Applier::count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Cou
        {std::pair(PairKind::kSurface, keys.surface), std::pair(PairKind::kTag, keys.tag),
         std::pair(PairKind::kAuthor, keys.author)}) {
     state.pair_for(kind, key, t, config_.user, user.dirty_sections).add(t, what);
+  }
+  if (config_.context.extended) count_residuals(user, counted);
+}
+
+// The keys that a feature of the extended set reads.
+void Applier::count_residuals(CachedUser& user, const Counted& counted) {
+  const ExposureKeys& keys = counted.keys;
+  const base::UnixMs t = counted.time_ms;
+  // An exposure takes away what was expected of it, its click gives 1.
+  const double clicked = counted.what == Count::kClicks ? 1 : 0;
+  const double item_delta = clicked - counted.baseline.q0;
+  const double user_delta = clicked - counted.baseline.p0;
+  const Key hour = local_hour(config_.context, counted.shown_ms);
+  for (const CounterKey& key :
+       {CounterKey{CounterKind::kGlobal, 0, 0}, CounterKey{CounterKind::kItem, keys.item, 0},
+        CounterKey{CounterKind::kAuthor, keys.author, 0},
+        CounterKey{CounterKind::kTagset, keys.tagset, 0},
+        CounterKey{CounterKind::kSurface, keys.surface, 0},
+        CounterKey{CounterKind::kItemSurface, keys.item, keys.surface},
+        CounterKey{CounterKind::kBucketSurface, keys.bucket, keys.surface},
+        CounterKey{CounterKind::kHourSurface, hour, keys.surface},
+        CounterKey{CounterKind::kTagSurface, keys.tag, keys.surface},
+        CounterKey{CounterKind::kAuthorSurface, keys.author, keys.surface}}) {
+    item_side_.add_residual(key, t, counted.what, item_delta);
+  }
+  UserState& state = user.state;
+  // From now on the sections hold them too.
+  if (state.residuals.empty()) user.dirty_sections.set();
+  state.residuals.add(t, counted.what, user_delta);
+  for (const auto& [kind, key] :
+       {std::pair(PairKind::kSurface, keys.surface), std::pair(PairKind::kTag, keys.tag),
+        std::pair(PairKind::kHalfBucket, half_bucket_key(keys.bucket))}) {
+    state.residual_pair_for(kind, key, t, config_.user, user.dirty_sections)
+        .add(t, counted.what, user_delta);
   }
 }
 

@@ -75,13 +75,6 @@ class Applier {
     base::UnixMs newest_ms = INT64_MIN;
   };
 
-  // Keys of the node and of the user that one exposure counts on.
-  struct CountKeys {
-    Key item = kNoKey;
-    Key author = kNoKey;
-    Key tag = kNoKey;
-    Key surface = kNoKey;
-  };
   // A remembered id: its event's time and, for an impression, where it lies.
   struct KnownId {
     base::UnixMs time_ms = 0;
@@ -105,7 +98,16 @@ class Applier {
   base::Result<void> load_newest();
   base::Result<void> load_partition(PartitionState& state);
   base::Result<void> load_dead_letter_sequence(ingest::Partition number);
-  void count(CachedUser& user, const CountKeys& keys, base::UnixMs t, Count what);
+  /// `shown_ms`: when the exposure was shown that is counted, or answered.
+  struct Counted {
+    const ExposureKeys& keys;
+    base::UnixMs shown_ms = 0;
+    base::UnixMs time_ms = 0;
+    Count what = Count::kShown;
+    Baseline baseline;  // where `what` is kShown
+  };
+  void count(CachedUser& user, const Counted& counted);
+  void count_residuals(CachedUser& user, const Counted& counted);
   void remember_id(ingest::Partition partition, char letter, const IdHash& id, KnownId known);
   base::Result<std::optional<KnownId>> known_id(PartitionState& state, char letter,
                                                 const IdHash& id);
@@ -130,6 +132,7 @@ class Applier {
   // apply_catalog.cc
   base::Result<Outcome> apply_item(const ingest::ItemUpdate& event);
   base::Result<void> take_down(CatalogItem item, base::UnixMs time);
+  base::Result<void> surface_counters(std::string prefix, std::vector<CounterKey>& keys);
   base::Result<Outcome> apply_user(const ingest::InputRecord& record,
                                    const ingest::UserUpdate& event);
   base::Result<void> erase_user(PartitionState& state, CachedUser& user, base::UnixMs time);

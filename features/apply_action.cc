@@ -113,10 +113,12 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
   const bool first = joined.cell != nullptr    ? (joined.cell->types >> type & 1U) == 0
                      : joined.entry != nullptr ? joined.entry->find(type) == nullptr
                                                : true;
-  CountKeys keys{item, meta != nullptr ? meta->author : kNoKey,
-                 meta != nullptr ? meta->first_tag() : kNoKey, kNoKey};
+  ExposureKeys keys = exposure_keys(config_.context, item, meta.get(), kNoKey);
+  base::UnixMs shown_ms = event.time_ms;
   if (joined.cell != nullptr) {
-    keys = {item, joined.cell->author, joined.cell->tag, joined.pending->surface};
+    const PendingItem& cell = *joined.cell;
+    keys = {item, cell.author, cell.tag, joined.pending->surface, cell.tagset, cell.bucket};
+    shown_ms = joined.pending->time_ms;
     joined.cell->types |= 1ULL << type;
     if (joined.pending->stored && !joined.pending->labels_dirty) {
       state.unstored.emplace_back(joined.pending->time_ms, joined.pending->offset);
@@ -125,6 +127,7 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     ++counts_.attributed;
   } else if (joined.late) {
     keys.surface = joined.entry->surface;
+    shown_ms = joined.entry->time_ms;
     ++counts_.late;
   } else {
     ++counts_.unattributed;
@@ -134,7 +137,7 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     if (joined.cell == nullptr && !joined.late) {
       item_side_.add({CounterKind::kItemUnattributed, item, 0}, event.time_ms, what);
     } else if (first) {
-      count(*user, keys, event.time_ms, what);
+      count(*user, {keys, shown_ms, event.time_ms, what, {}});
       if (what == Count::kClicks) clicked_items_.insert(item);
     }
   }

@@ -66,6 +66,15 @@ base::Result<Applier::Outcome> Applier::apply_item(const ingest::ItemUpdate& eve
   return Outcome(Applied{});
 }
 
+// The stored counters of an item's surfaces; `prefix` is the key of any of them.
+base::Result<void> Applier::surface_counters(std::string prefix, std::vector<CounterKey>& keys) {
+  prefix.resize(prefix.size() - sizeof(Key));
+  return store_.scan(Family::kState, prefix, [&](std::string_view key, std::string_view) {
+    keys.push_back(parse_counter_key(key));
+    return true;
+  });
+}
+
 // Leaves the id and the tombstone; metadata and counters go, so that a later event starts anew.
 base::Result<void> Applier::take_down(CatalogItem item, base::UnixMs time) {
   const Key hash = item.hash;
@@ -74,18 +83,20 @@ base::Result<void> Applier::take_down(CatalogItem item, base::UnixMs time) {
   item_side_.set_item(std::move(item));
   item_side_.reset({CounterKind::kItem, hash, 0});
   item_side_.reset({CounterKind::kItemUnattributed, hash, 0});
-  std::string prefix = counter_key({CounterKind::kItemSurface, hash, 0});
-  prefix.resize(prefix.size() - sizeof(Key));
   std::vector<CounterKey> keys;
-  SF_TRY(store_.scan(Family::kState, prefix, [&](std::string_view key, std::string_view) {
-    keys.push_back(parse_counter_key(key));
-    return true;
-  }));
+  SF_TRY(surface_counters(counter_key({CounterKind::kItemSurface, hash, 0}), keys));
   // And those that this batch has made.
-  item_side_.for_changed_counters([&](const CounterKey& key, const ItemCounter&) {
+  const auto of_item = [&](const CounterKey& key, const auto&) {
     if (key.kind == CounterKind::kItemSurface && key.a == hash) keys.push_back(key);
-  });
+  };
+  item_side_.for_changed_counters(of_item);
   for (const CounterKey& key : keys) item_side_.reset(key);
+  if (config_.context.extended) {
+    keys = {{CounterKind::kItem, hash, 0}};
+    SF_TRY(surface_counters(residuals_key({CounterKind::kItemSurface, hash, 0}), keys));
+    item_side_.for_changed_residuals(of_item);
+    for (const CounterKey& key : keys) item_side_.reset_residuals(key);
+  }
   clicked_items_.insert(hash);
   return {};
 }

@@ -10,6 +10,7 @@ using ingest::RejectReason;
 base::Result<std::optional<ingest::Rejection>> Applier::resolve_items(
     const ingest::Impression& event) {
   shown_.clear();
+  const Key surface = event.surface ? base::xxh3_64(*event.surface) : kNoKey;
   for (const ingest::ShownItem& shown : event.items) {
     const Key hash = base::xxh3_64(shown.item_id);
     CatalogItemPtr meta = item_side_.item(hash);
@@ -22,7 +23,9 @@ base::Result<std::optional<ingest::Rejection>> Applier::resolve_items(
     const bool repeated = std::any_of(shown_.begin(), shown_.end(), [&](const Shown& other) {
       return other.candidate.item == hash;
     });
-    if (!repeated) shown_.push_back({&shown, {hash, std::move(meta)}});
+    if (repeated) continue;
+    const ExposureKeys keys = exposure_keys(config_.context, hash, meta.get(), surface);
+    shown_.push_back({&shown, {hash, std::move(meta)}, keys, {}});
   }
   if (shown_.empty()) {
     return ingest::Rejection{RejectReason::kTombstone, "every item was taken down afterwards"};
@@ -32,7 +35,6 @@ base::Result<std::optional<ingest::Rejection>> Applier::resolve_items(
 
 void Applier::count_exposures(CachedUser& user, const ingest::Impression& event,
                               ingest::Offset offset) {
-  const Key surface = event.surface ? base::xxh3_64(*event.surface) : kNoKey;
   const base::UnixMs t = event.time_ms;
   for (const Shown& shown : shown_) {
     const CatalogItem* meta = shown.candidate.meta.get();
@@ -45,14 +47,14 @@ void Applier::count_exposures(CachedUser& user, const ingest::Impression& event,
       next.first_shown_ms = t;
       item_side_.set_item(std::move(next));
     }
-    const CountKeys keys{shown.candidate.item, meta != nullptr ? meta->author : kNoKey,
-                         meta != nullptr ? meta->first_tag() : kNoKey, surface};
-    count(user, keys, t, Count::kShown);
+    const ExposureKeys& keys = shown.keys;
+    count(user, {keys, t, t, Count::kShown, shown.baseline});
     SequenceEntry entry;
     entry.item = keys.item;
     entry.time_ms = t;
     entry.offset = offset;
-    entry.surface = surface;
+    entry.surface = keys.surface;
+    entry.p0 = static_cast<float>(shown.baseline.p0);
     user.state.insert(std::move(entry), config_.user.sequence_max);
     user.state.see(keys.item, t, config_.user, user.dirty_sections);
   }
@@ -80,11 +82,10 @@ base::Result<Applier::Outcome> Applier::apply_impression(const ingest::InputReco
   pending.offset = record.offset;
   pending.user_id = event.user_id;
   pending.id = id;
-  pending.surface = event.surface ? base::xxh3_64(*event.surface) : kNoKey;
+  pending.surface = shown_.front().keys.surface;
   for (const Shown& shown : shown_) {
-    const CatalogItem* meta = shown.candidate.meta.get();
-    pending.items.push_back({shown.candidate.item, meta != nullptr ? meta->author : kNoKey,
-                             meta != nullptr ? meta->first_tag() : kNoKey, 0});
+    const ExposureKeys& keys = shown.keys;
+    pending.items.push_back({keys.item, keys.author, keys.tag, 0, keys.tagset, keys.bucket});
   }
   pending.example = std::make_unique<Example>();
   builder_.build(event, {state.partition, record.offset}, user->state, shown_, *pending.example);

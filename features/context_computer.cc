@@ -68,7 +68,7 @@ double long_view_term(const CountValues& counts, double smoothing, double g, dou
 
 }  // namespace
 
-std::vector<std::string> context_feature_names(const ContextConfig& config) {
+std::vector<std::string> base_context_names(const ContextConfig& config) {
   std::vector<std::string> names;
   for (const char* entity : kEntities) {
     for (const char* half : kHalfNames) {
@@ -87,6 +87,14 @@ std::vector<std::string> context_feature_names(const ContextConfig& config) {
   for (const std::string& surface : config.surfaces) names.push_back("surface.is_" + surface);
   names.emplace_back("surface.is_other");
   names.emplace_back("user_item.seen");
+  return names;
+}
+
+std::vector<std::string> context_feature_names(const ContextConfig& config) {
+  std::vector<std::string> names = base_context_names(config);
+  if (config.extended) {
+    for (std::string& name : extended_context_names()) names.push_back(std::move(name));
+  }
   return names;
 }
 
@@ -125,6 +133,8 @@ ContextComputer::ContextComputer(const ContextConfig& config, const ItemSide& it
   for (const std::string& surface : config_.surfaces) {
     surface_keys_.push_back(base::xxh3_64(surface));
   }
+  if (config_.extended) extended_.emplace(config_, item_side, click, long_view);
+  base_count_ = base_context_names(config_).size();
   feature_count_ = context_feature_names(config_).size();
 }
 
@@ -277,12 +287,20 @@ void ContextComputer::candidate(const ContextRequest& request, const Terms& term
 }
 
 void ContextComputer::compute(const ContextRequest& request,
-                              std::span<const ContextCandidate> candidates,
-                              std::span<float> out) const {
+                              std::span<const ContextCandidate> candidates, std::span<float> out,
+                              std::span<Baseline> baselines) const {
   SF_CHECK(out.size() == candidates.size() * feature_count_);
+  SF_CHECK(baselines.empty() || baselines.size() == candidates.size());
   const Terms terms = request_terms(request);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     candidate(request, terms, candidates[c], out.data() + c * feature_count_);
+  }
+  if (!extended_) return;
+  ExtendedContext::Terms extended = extended_->request_terms(request);
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    const Baseline baseline = extended_->candidate(request, candidates[c], extended,
+                                                   out.data() + c * feature_count_ + base_count_);
+    if (!baselines.empty()) baselines[c] = baseline;
   }
 }
 

@@ -2,10 +2,12 @@
 // The one computation of the context features c (docs/FEATURES.md), for examples and for serving.
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
+#include "features/extended_context.h"
 #include "features/features_config.h"
 #include "features/item_side.h"
 #include "features/user_state.h"
@@ -36,8 +38,9 @@ class ContextComputer {
 
   /// `out` is [candidates, feature_count()] row-major. A candidate's features do not depend on the
   /// others. All values are finite.
+  /// `baselines`, one a candidate, or empty; set where the extended set is on.
   void compute(const ContextRequest& request, std::span<const ContextCandidate> candidates,
-               std::span<float> out) const;
+               std::span<float> out, std::span<Baseline> baselines = {}) const;
 
  private:
   struct Terms;
@@ -53,6 +56,8 @@ class ContextComputer {
   const ActionType click_;
   const ActionType long_view_;
   std::vector<Key> surface_keys_;
+  std::optional<ExtendedContext> extended_;
+  std::size_t base_count_ = 0;
   std::size_t feature_count_ = 0;
 };
 

@@ -43,7 +43,7 @@ void ExampleBuilder::fill_history(const History& history, Example& example) cons
 }
 
 void ExampleBuilder::build(const ingest::Impression& impression, ImpressionPlace place,
-                           const UserState& user, std::span<const Shown> shown, Example& example) {
+                           const UserState& user, std::span<Shown> shown, Example& example) {
   example.set_version(kExampleVersion);
   example.set_impression_partition(place.partition);
   example.set_impression_offset(place.offset);
@@ -70,8 +70,10 @@ void ExampleBuilder::build(const ingest::Impression& impression, ImpressionPlace
   const std::size_t features = computer_.feature_count();
   context_.resize(shown.size() * features);
   const Key surface = impression.surface ? base::xxh3_64(*impression.surface) : kNoKey;
-  computer_.compute({user, surface, impression.time_ms}, candidates_, context_);
+  baselines_.resize(shown.size());
+  computer_.compute({user, surface, impression.time_ms}, candidates_, context_, baselines_);
   for (std::size_t c = 0; c < shown.size(); ++c) {
+    shown[c].baseline = baselines_[c];
     auto& candidate = *example.add_candidates();
     candidate.set_item_id(shown[c].shown->item_id);
     candidate.set_item(candidates_[c].item);

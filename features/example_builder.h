@@ -26,6 +26,8 @@ struct ImpressionPlace {
 struct Shown {
   const ingest::ShownItem* shown = nullptr;
   ContextCandidate candidate;
+  ExposureKeys keys;
+  Baseline baseline;  // of the extended set: build() sets it
 };
 
 /// Threads: the applying one.
@@ -38,7 +40,7 @@ class ExampleBuilder {
 
   /// Everything but labels and sequence number; the state is as it was before the impression.
   void build(const ingest::Impression& impression, ImpressionPlace place, const UserState& user,
-             std::span<const Shown> shown, Example& example);
+             std::span<Shown> shown, Example& example);
 
   /// `types[c]`: bit of each action type that candidate c got within the window.
   void set_labels(std::span<const std::uint64_t> types, base::UnixMs closed_ms,
@@ -60,6 +62,7 @@ class ExampleBuilder {
   std::uint64_t action_schema_ = 0;
   std::vector<ContextCandidate> candidates_;  // scratch
   std::vector<float> context_;                // scratch
+  std::vector<Baseline> baselines_;           // scratch
 };
 
 }  // namespace sirenfeed::features

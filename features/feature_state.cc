@@ -13,38 +13,55 @@ namespace {
 
 constexpr std::uint8_t kFormatVersion = 1;
 
-// format = version · partitions: what the keys below it mean. Nullopt: a new store.
-base::Result<std::optional<ingest::Partition>> read_format(const Store& store) {
+// What the keys of a store mean.
+struct StoreFormat {
+  ingest::Partition partitions = 0;
+  bool extended = false;  // ContextConfig::extended
+};
+
+// format = version · partitions · [1: with the extended set]. Nullopt: a new store.
+base::Result<std::optional<StoreFormat>> read_format(const Store& store) {
   SF_ASSIGN(const auto stored, store.get(Family::kState, node_prefix(kFormatLetter)));
   if (!stored) return std::nullopt;
   Decoder in(*stored);
+  StoreFormat format;
   const std::uint8_t version = in.byte();
-  const std::uint64_t partitions = in.varint();
-  if (version != kFormatVersion || !in.finished()) {
+  format.partitions = static_cast<ingest::Partition>(in.varint());
+  const std::uint8_t flags = in.ok() && !in.at_end() ? in.byte() : std::uint8_t{0};
+  format.extended = flags == 1;
+  if (version != kFormatVersion || flags > 1 || !in.finished()) {
     return base::fail(base::ErrorCode::kCorrupt,
                       "the state folder {} has format {}, this binary knows {}; `sirenfeed "
                       "rebuild` makes it anew",
                       store.dir(), version, kFormatVersion);
   }
-  return static_cast<ingest::Partition>(partitions);
+  return format;
 }
 
-base::Result<void> check_format(Store& store, ingest::Partition partitions) {
+base::Result<void> check_format(Store& store, const FeaturesConfig& config) {
   SF_ASSIGN(const auto had, read_format(store));
+  const bool extended = config.context.extended;
   if (!had) {
     std::string value;
     Encoder out(value);
     out.byte(kFormatVersion);
-    out.varint(static_cast<std::uint64_t>(partitions));
+    out.varint(static_cast<std::uint64_t>(config.partitions));
+    if (extended) out.byte(1);
     WriteBatch batch;
     batch.put(Family::kState, node_prefix(kFormatLetter), value);
     return store.write(batch);
   }
-  if (*had != partitions) {
+  if (had->partitions != config.partitions) {
     return base::fail(base::ErrorCode::kCorrupt,
                       "the state folder {} was made for {} partitions, the topics have {}; "
                       "`sirenfeed rebuild` makes it anew",
-                      store.dir(), *had, partitions);
+                      store.dir(), had->partitions, config.partitions);
+  }
+  if (had->extended != extended) {
+    return base::fail(base::ErrorCode::kCorrupt,
+                      "the state folder {} was made with --features.extended {}, which is now {}: "
+                      "give the old value, or `sirenfeed rebuild` makes the state anew",
+                      store.dir(), had->extended, extended);
   }
   return {};
 }
@@ -130,7 +147,7 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
                                                                StateWiring wiring) {
   SF_TRY(config.validate());
   SF_ASSIGN(auto store, Store::open(config.store));
-  SF_TRY(check_format(*store, config.partitions));
+  SF_TRY(check_format(*store, config));
   SF_ASSIGN(auto names, stored_types(*store));
   const std::size_t stored = names.size();
   auto impl =
@@ -146,7 +163,9 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
 base::Result<std::optional<ingest::Partition>> FeatureState::stored_partitions(
     const StoreConfig& config) {
   SF_ASSIGN(const auto store, Store::open(config));
-  return read_format(*store);
+  SF_ASSIGN(const auto format, read_format(*store));
+  if (!format) return std::nullopt;
+  return format->partitions;
 }
 
 base::Result<void> FeatureState::apply(std::span<const ingest::InputRecord> records) {

@@ -50,6 +50,10 @@ struct ContextConfig {
   double prior_shown = 20;                    // pseudo exposures of the global rates
   double prior_clicks = 9;                    // pseudo clicks among them
   double prior_long_views = 6;
+  /// The extended set after the base set, with counters of its own. A store is made with or without
+  /// them for good.
+  bool extended = false;
+  base::UnixMs zone_offset_ms = 0;  // local time for the hour of the extended set
   [[nodiscard]] base::Result<void> validate() const;
 };
 

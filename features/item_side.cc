@@ -12,7 +12,8 @@ constexpr std::uint8_t kCounterVersion = 1;
 constexpr std::uint8_t kKnown = 1;
 constexpr std::uint8_t kHidden = 2;
 
-std::string encode_counter(const ItemCounter& counter) {
+template <class Counter>
+std::string encode_counter(const Counter& counter) {
   std::string value;
   Encoder out(value);
   out.byte(kCounterVersion);
@@ -85,24 +86,29 @@ base::Result<CatalogItem> decode_catalog_item(std::string_view value) {
   return item;
 }
 
+template <class Counter>
+std::optional<Counter> ItemSide::load_counter(const std::string& key) const {
+  Counter counter;
+  auto value = store_.get(Family::kState, key);
+  if (!value) return remember(value.error()), std::nullopt;
+  if (!value->has_value()) return counter;
+  Decoder in(**value);
+  const bool known = in.byte() == kCounterVersion;
+  counter.decode(in);
+  if (known && in.finished()) return counter;
+  remember({base::ErrorCode::kCorrupt, "a stored counter cannot be decoded"});
+  return std::nullopt;
+}
+
 ItemSide::ItemSide(const Store& store, const StoreConfig& config)
     : store_(store),
-      counters_(config.item_entries_max,
-                [this](const CounterKey& key) -> std::optional<ItemCounter> {
-                  ItemCounter counter;
-                  auto value = store_.get(Family::kState, counter_key(key));
-                  if (!value) return remember(value.error()), std::nullopt;
-                  if (value->has_value()) {
-                    Decoder in(**value);
-                    const bool known = in.byte() == kCounterVersion;
-                    counter.decode(in);
-                    if (!known || !in.finished()) {
-                      remember({base::ErrorCode::kCorrupt, "a stored counter cannot be decoded"});
-                      return std::nullopt;
-                    }
-                  }
-                  return counter;
-                }),
+      counters_(
+          config.item_entries_max,
+          [this](const CounterKey& key) { return load_counter<ItemCounter>(counter_key(key)); }),
+      residuals_(config.item_entries_max,
+                 [this](const CounterKey& key) {
+                   return load_counter<ItemResiduals>(residuals_key(key));
+                 }),
       catalog_(config.catalog_entries_max, [this](Key hash) -> std::optional<CatalogItemPtr> {
         auto value = store_.get(Family::kState, catalog_key(hash));
         if (!value) return remember(value.error()), std::nullopt;
@@ -119,12 +125,17 @@ void ItemSide::set_item(CatalogItem item) {
 }
 
 void ItemSide::write_to(WriteBatch& batch) const {
-  counters_.for_dirty([&](const CounterKey& key, const ItemCounter& counter) {
+  const auto write = [&batch](const std::string& key, const auto& counter) {
     if (counter.empty()) {
-      batch.erase(Family::kState, counter_key(key));
+      batch.erase(Family::kState, key);
     } else {
-      batch.put(Family::kState, counter_key(key), encode_counter(counter));
+      batch.put(Family::kState, key, encode_counter(counter));
     }
+  };
+  counters_.for_dirty(
+      [&](const CounterKey& key, const ItemCounter& counter) { write(counter_key(key), counter); });
+  residuals_.for_dirty([&](const CounterKey& key, const ItemResiduals& counter) {
+    write(residuals_key(key), counter);
   });
   catalog_.for_dirty([&](Key hash, const CatalogItemPtr& item) {
     batch.put(Family::kState, catalog_key(hash), encode_catalog_item(*item));
@@ -133,10 +144,12 @@ void ItemSide::write_to(WriteBatch& batch) const {
 
 void ItemSide::commit() {
   counters_.commit();
+  residuals_.commit();
   catalog_.commit();
 }
 void ItemSide::rollback() {
   counters_.rollback();
+  residuals_.rollback();
   catalog_.rollback();
 }
 

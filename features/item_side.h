@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "features/catalog_item.h"
 #include "features/decayed_counter.h"
+#include "features/residual_counter.h"
 #include "features/state_keys.h"
 #include "features/store.h"
 #include "features/striped_cache.h"
@@ -42,6 +43,17 @@ class ItemSide {
     counters_.update(key, [](ItemCounter& counter) { counter = {}; });
   }
 
+  // The same of the extended set.
+  [[nodiscard]] ResidualValues residuals(const CounterKey& key, base::UnixMs t) const {
+    return residuals_.visit(key, [t](const ItemResiduals& counter) { return counter.at(t); });
+  }
+  void add_residual(const CounterKey& key, base::UnixMs t, Count count, double residual) {
+    residuals_.update(key, [=](ItemResiduals& counter) { counter.add(t, count, residual); });
+  }
+  void reset_residuals(const CounterKey& key) {
+    residuals_.update(key, [](ItemResiduals& counter) { counter = {}; });
+  }
+
   [[nodiscard]] CatalogItemPtr item(Key hash) const {
     return catalog_.visit(hash, [](const CatalogItemPtr& item) { return item; });
   }
@@ -57,6 +69,7 @@ class ItemSide {
   void rollback();
   void clear() {
     counters_.clear();
+    residuals_.clear();
     catalog_.clear();
   }
   /// f(const CatalogItemPtr&) for each entry changed in this batch; f(key, counter) likewise.
@@ -68,16 +81,23 @@ class ItemSide {
   void for_changed_counters(F&& f) const {
     counters_.for_dirty(f);
   }
+  template <class F>
+  void for_changed_residuals(F&& f) const {
+    residuals_.for_dirty(f);
+  }
   [[nodiscard]] std::optional<base::Error> take_error() const;
 
  private:
   void remember(base::Error error) const;
+  template <class Counter>
+  [[nodiscard]] std::optional<Counter> load_counter(const std::string& key) const;
 
   const Store& store_;
   mutable base::Mutex error_mutex_;
   mutable std::optional<base::Error> error_ SF_GUARDED_BY(error_mutex_);
   mutable std::atomic<bool> failed_{false};
   StripedCache<CounterKey, ItemCounter, CounterKeyHash> counters_;
+  StripedCache<CounterKey, ItemResiduals, CounterKeyHash> residuals_;
   StripedCache<Key, CatalogItemPtr, KeyHash> catalog_;
 };
 

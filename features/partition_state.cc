@@ -12,6 +12,7 @@ constexpr std::uint8_t kPositionVersion = 1;
 constexpr std::uint8_t kMetaVersion = 1;
 constexpr std::uint8_t kHeldVersion = 1;
 constexpr std::uint8_t kLabelsVersion = 1;
+constexpr std::uint8_t kExtendedLabelsVersion = 2;
 
 tl::unexpected<base::Error> corrupt(const char* what) {
   return base::fail(base::ErrorCode::kCorrupt,
@@ -124,10 +125,10 @@ base::Result<ingest::InputRecord> decode_held(std::string_view value) {
   return record;
 }
 
-std::string encode_labels(const Pending& pending) {
+std::string encode_labels(const Pending& pending, bool extended) {
   std::string value;
   Encoder out(value);
-  out.byte(kLabelsVersion);
+  out.byte(extended ? kExtendedLabelsVersion : kLabelsVersion);
   out.bytes(pending.user_id);
   out.fixed(pending.id.high);
   out.fixed(pending.id.low);
@@ -138,6 +139,9 @@ std::string encode_labels(const Pending& pending) {
     out.fixed(item.author);
     out.fixed(item.tag);
     out.varint(item.types);
+    if (!extended) continue;
+    out.fixed(item.tagset);
+    out.byte(item.bucket);
   }
   return value;
 }
@@ -156,9 +160,13 @@ base::Result<Pending> decode_labels(std::string_view value) {
     item.author = in.fixed<Key>();
     item.tag = in.fixed<Key>();
     item.types = in.varint();
+    if (version != kExtendedLabelsVersion) continue;
+    item.tagset = in.fixed<Key>();
+    item.bucket = in.byte();
   }
   pending.stored = true;
-  if (version != kLabelsVersion || !in.finished()) return corrupt("pending impression");
+  if (version < kLabelsVersion || version > kExtendedLabelsVersion || !in.finished())
+    return corrupt("pending impression");
   return pending;
 }
 

@@ -55,7 +55,7 @@ struct PartitionState {
 /// Held records and labels as they are stored.
 [[nodiscard]] std::string encode_held(const ingest::InputRecord& record);
 [[nodiscard]] base::Result<ingest::InputRecord> decode_held(std::string_view value);
-[[nodiscard]] std::string encode_labels(const Pending& pending);
+[[nodiscard]] std::string encode_labels(const Pending& pending, bool extended);
 /// As encode_labels wrote them: everything of a pending impression but its example.
 [[nodiscard]] base::Result<Pending> decode_labels(std::string_view value);
 

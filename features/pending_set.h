@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "features/catalog_item.h"
+#include "features/exposure_keys.h"
 #include "features/state_keys.h"
 #include "features/user_state.h"
 #include "ingest/topic.h"
@@ -25,6 +26,9 @@ struct PendingItem {
   Key author = kNoKey;
   Key tag = kNoKey;
   std::uint64_t types = 0;  // bit of each action type that it got
+  // Of the extended set.
+  Key tagset = kNoKey;
+  DurationBucket bucket = kNoDuration;
 };
 
 struct Pending {

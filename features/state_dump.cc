@@ -37,6 +37,17 @@ std::string counter_text(const DecayedCounter<Real>& counter) {
                      values.of(Count::kLongViews, HalfLife::kMonth));
 }
 
+template <class Real>
+std::string residuals_text(const ResidualCounter<Real>& counter) {
+  std::string bytes;
+  Encoder out(bytes);
+  counter.encode(out);
+  const ResidualValues values = counter.at(counter.empty() ? 0 : counter.last_ms() + 1);
+  return fmt::format("{} shown={:.6g} residual={:.6g}", hex(bytes),
+                     values.of(Count::kShown, ResidualHalf::kWeek),
+                     values.residual(ResidualHalf::kWeek));
+}
+
 class Dump {
  public:
   Dump(const Store& store, const FeaturesConfig& config, const ActionTypes& types,
@@ -68,21 +79,32 @@ class Dump {
                          return true;
                        }));
     if (error) return base::fail(*std::move(error));
-    SF_TRY(store_.scan(Family::kState, node_prefix(kCounterLetter),
-                       [&](std::string_view key, std::string_view value) {
-                         const CounterKey id = parse_counter_key(key);
-                         ItemCounter counter;
-                         Decoder in(value.substr(1));
-                         counter.decode(in);
-                         line("counter {} {:016x} {:016x}: {}", static_cast<int>(id.kind), id.a,
-                              id.b, counter_text(counter));
-                         return true;
-                       }));
+    SF_TRY(counters(kCounterLetter, "counter", [](Decoder& in) {
+      ItemCounter counter;
+      counter.decode(in);
+      return counter_text(counter);
+    }));
+    SF_TRY(counters(kResidualsLetter, "residuals", [](Decoder& in) {
+      ItemResiduals counter;
+      counter.decode(in);
+      return residuals_text(counter);
+    }));
     return store_.scan(Family::kState, node_prefix(kItemsPositionLetter),
                        [&](std::string_view key, std::string_view value) {
                          position(fmt::format("items/{}", read_be32(key.data() + 2)), value);
                          return true;
                        });
+  }
+
+  template <class Text>
+  Result<void> counters(char letter, const char* name, const Text& text) {
+    return store_.scan(
+        Family::kState, node_prefix(letter), [&](std::string_view key, std::string_view value) {
+          const CounterKey id = parse_counter_key(key);
+          Decoder in(value.substr(1));
+          line("{} {} {:016x} {:016x}: {}", name, static_cast<int>(id.kind), id.a, id.b, text(in));
+          return true;
+        });
   }
 
   void position(const std::string& name, std::string_view value) {
@@ -144,6 +166,7 @@ class Dump {
         actions += fmt::format(" {}@{}", types_.name(mark.type), mark.time_ms);
         if (mark.value) actions += fmt::format("={}", *mark.value);
       }
+      if (entry.p0 != 0) actions += fmt::format(" p0={}", entry.p0);
       line("user {} sequence: {:016x} {} offset={} surface={:016x} exposed={}{}", id, entry.item,
            entry.time_ms, entry.offset, entry.surface, entry.exposed, actions);
     }
@@ -152,6 +175,11 @@ class Dump {
     for (const PairCounter& pair : user.pairs) {
       line("user {} pair {} {:016x}: {}", id, static_cast<int>(pair.kind), pair.key,
            counter_text(pair.counter));
+    }
+    if (!user.residuals.empty()) line("user {} residuals: {}", id, residuals_text(user.residuals));
+    for (const ResidualPair& pair : user.residual_pairs) {
+      line("user {} residuals {} {:016x}: {}", id, static_cast<int>(pair.kind), pair.key,
+           residuals_text(pair.counter));
     }
   }
 
@@ -189,6 +217,8 @@ std::string family_name(Family family, std::string_view key) {
       return "catalog";
     case kCounterLetter:
       return "counters";
+    case kResidualsLetter:
+      return "residuals";
     case kUserLetter:
       return "users";
     case kSectionLetter:

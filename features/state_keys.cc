@@ -11,6 +11,14 @@ void append_id(std::string& out, std::string_view id) {
   out.push_back(static_cast<char>(id.size()));
   out.append(id);
 }
+
+std::string lettered_counter_key(char letter, const CounterKey& counter) {
+  std::string key = node_prefix(letter);
+  key.push_back(static_cast<char>(counter.kind));
+  append_be64(key, counter.a);
+  append_be64(key, counter.b);
+  return key;
+}
 }  // namespace
 
 void append_be64(std::string& out, std::uint64_t value) {
@@ -62,11 +70,10 @@ std::string catalog_key(Key item) {
 }
 
 std::string counter_key(const CounterKey& counter) {
-  std::string key = node_prefix(kCounterLetter);
-  key.push_back(static_cast<char>(counter.kind));
-  append_be64(key, counter.a);
-  append_be64(key, counter.b);
-  return key;
+  return lettered_counter_key(kCounterLetter, counter);
+}
+std::string residuals_key(const CounterKey& counter) {
+  return lettered_counter_key(kResidualsLetter, counter);
 }
 CounterKey parse_counter_key(std::string_view key) {
   CounterKey counter;

@@ -23,6 +23,7 @@ inline constexpr std::size_t kFamilies = 3;
 // Node state: 0x00 letter …
 inline constexpr char kCatalogLetter = 'I';
 inline constexpr char kCounterLetter = 'C';
+inline constexpr char kResidualsLetter = 'R';
 inline constexpr char kTypesLetter = 'T';
 inline constexpr char kFormatLetter = 'F';
 inline constexpr char kItemsPositionLetter = 'P';
@@ -53,6 +54,12 @@ enum class CounterKind : std::uint8_t {
   kSurface,
   kItemSurface,
   kItemUnattributed,  // clicks and long views that joined no impression
+  // Of the extended set alone.
+  kTagset,
+  kBucketSurface,
+  kHourSurface,
+  kTagSurface,
+  kAuthorSurface,
 };
 
 struct CounterKey {
@@ -100,6 +107,9 @@ void append_be32(std::string& out, std::uint32_t value);
 
 [[nodiscard]] std::string catalog_key(Key item);
 [[nodiscard]] std::string counter_key(const CounterKey& key);
+/// Where the extended set keeps what it counts of the key.
+[[nodiscard]] std::string residuals_key(const CounterKey& key);
+/// Of either.
 [[nodiscard]] CounterKey parse_counter_key(std::string_view key);
 /// Items' positions are node state, all others lie with their partition.
 [[nodiscard]] std::string position_key(ingest::TopicPartition source);

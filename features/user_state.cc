@@ -11,13 +11,17 @@ constexpr std::uint8_t kUserVersion = 1;
 constexpr std::uint8_t kExternal = 1;
 constexpr std::uint8_t kHasProfile = 2;
 constexpr std::uint8_t kHasTotal = 4;
+constexpr std::uint8_t kHasResiduals = 8;
 
 struct BySeen {
   bool operator()(const SeenItem& a, Key b) const { return a.item < b; }
 };
 struct ByPair {
   using Id = std::pair<Key, PairKind>;
-  bool operator()(const PairCounter& a, const Id& b) const { return Id(a.key, a.kind) < b; }
+  template <class Pair>
+  bool operator()(const Pair& a, const Id& b) const {
+    return Id(a.key, a.kind) < b;
+  }
 };
 
 // The part of `sorted` whose keys are in `bucket`.
@@ -29,7 +33,8 @@ std::span<const T> bucket_range(const std::vector<T>& sorted, std::size_t bucket
   return {begin, end};
 }
 
-void encode_entry(Encoder& out, const SequenceEntry& entry, base::UnixMs& time,
+// `with_p0`: the user has residuals of the extended set.
+void encode_entry(Encoder& out, const SequenceEntry& entry, bool with_p0, base::UnixMs& time,
                   ingest::Offset& offset) {
   out.fixed(entry.item);
   out.zigzag(entry.time_ms - time);
@@ -41,11 +46,12 @@ void encode_entry(Encoder& out, const SequenceEntry& entry, base::UnixMs& time,
     out.zigzag(mark.time_ms - entry.time_ms);
     if (mark.value) out.fixed(*mark.value);
   }
+  if (with_p0 && entry.exposed) out.fixed(entry.p0);
   time = entry.time_ms;
   offset = entry.offset;
 }
 
-SequenceEntry decode_entry(Decoder& in, base::UnixMs& time, ingest::Offset& offset) {
+SequenceEntry decode_entry(Decoder& in, bool with_p0, base::UnixMs& time, ingest::Offset& offset) {
   SequenceEntry entry;
   entry.item = in.fixed<Key>();
   entry.time_ms = time += in.zigzag();
@@ -61,7 +67,73 @@ SequenceEntry decode_entry(Decoder& in, base::UnixMs& time, ingest::Offset& offs
     if ((type & 1U) != 0) mark.value = in.fixed<float>();
     entry.actions.push_back(mark);
   }
+  if (with_p0 && entry.exposed) entry.p0 = in.fixed<float>();
   return entry;
+}
+
+template <class Pair>
+void encode_pairs(Encoder& out, std::span<const Pair> pairs) {
+  out.varint(pairs.size());
+  for (const Pair& pair : pairs) {
+    out.fixed(pair.key);
+    out.byte(static_cast<std::uint8_t>(pair.kind));
+    pair.counter.encode(out);
+  }
+}
+template <class Pair>
+void decode_pairs(Decoder& in, std::vector<Pair>& pairs) {
+  const std::size_t count = in.count(15);
+  for (std::size_t i = 0; i < count; ++i) {
+    Pair pair;
+    pair.key = in.fixed<Key>();
+    pair.kind = static_cast<PairKind>(in.byte());
+    pair.counter.decode(in);
+    pairs.push_back(pair);
+  }
+}
+
+template <class Pair>
+auto find_pair(const std::vector<Pair>& pairs, PairKind kind, Key key)
+    -> decltype(&pairs.front().counter) {
+  const auto it = std::lower_bound(pairs.begin(), pairs.end(), ByPair::Id(key, kind), ByPair());
+  return it != pairs.end() && it->key == key && it->kind == kind ? &it->counter : nullptr;
+}
+
+// The lightest leave: all below pair_min_weight, and a sixteenth in any case.
+template <class Pair, class Weight>
+void make_room(std::vector<Pair>& pairs, const UserLimits& limits, SectionSet& dirty,
+               const Weight& weight_of) {
+  std::vector<std::pair<double, ByPair::Id>> weights;
+  weights.reserve(pairs.size());
+  for (const Pair& pair : pairs) {
+    weights.emplace_back(weight_of(pair.counter), ByPair::Id(pair.key, pair.kind));
+  }
+  std::sort(weights.begin(), weights.end());
+  std::size_t drop = limits.pairs_max / 16 + 1;
+  while (drop < weights.size() && weights[drop].first < limits.pair_min_weight) ++drop;
+  weights.resize(std::min(drop, weights.size()));
+  std::sort(weights.begin(), weights.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto next = weights.begin();
+  std::erase_if(pairs, [&](const Pair& pair) {
+    if (next == weights.end() || ByPair::Id(pair.key, pair.kind) != next->second) return false;
+    ++next;
+    dirty.set(pair_section(pair.key));
+    return true;
+  });
+}
+
+template <class Pair, class Weight>
+auto& find_or_add_pair(std::vector<Pair>& pairs, const ByPair::Id& id, const UserLimits& limits,
+                       SectionSet& dirty, const Weight& weight_of) {
+  auto it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
+  dirty.set(pair_section(id.first));
+  if (it != pairs.end() && ByPair::Id(it->key, it->kind) == id) return it->counter;
+  if (pairs.size() >= limits.pairs_max) {
+    make_room(pairs, limits, dirty, weight_of);
+    it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
+  }
+  return pairs.insert(it, {id.first, id.second, {}})->counter;
 }
 
 void encode_strings(Encoder& out, const std::vector<std::string>& strings) {
@@ -90,8 +162,10 @@ const ActionMark* SequenceEntry::find(ActionType type) const {
 }
 
 const UserCounter* UserState::pair(PairKind kind, Key key) const {
-  const auto it = std::lower_bound(pairs.begin(), pairs.end(), ByPair::Id(key, kind), ByPair());
-  return it != pairs.end() && it->key == key && it->kind == kind ? &it->counter : nullptr;
+  return find_pair(pairs, kind, key);
+}
+const UserResiduals* UserState::residual_pair(PairKind kind, Key key) const {
+  return find_pair(residual_pairs, kind, key);
 }
 
 bool UserState::seen_before(Key item, base::UnixMs t) const {
@@ -101,7 +175,8 @@ bool UserState::seen_before(Key item, base::UnixMs t) const {
 
 std::size_t UserState::memory_bytes() const {
   std::size_t bytes = sizeof *this + sequence.capacity() * sizeof(SequenceEntry) +
-                      seen.capacity() * sizeof(SeenItem) + pairs.capacity() * sizeof(PairCounter);
+                      seen.capacity() * sizeof(SeenItem) + pairs.capacity() * sizeof(PairCounter) +
+                      residual_pairs.capacity() * sizeof(ResidualPair);
   for (const SequenceEntry& entry : sequence)
     bytes += entry.actions.capacity() * sizeof(ActionMark);
   if (profile) {
@@ -160,34 +235,16 @@ void UserState::see(Key item, base::UnixMs t, const UserLimits& limits, SectionS
 
 UserCounter& UserState::pair_for(PairKind kind, Key key, base::UnixMs t, const UserLimits& limits,
                                  SectionSet& dirty) {
-  const ByPair::Id id(key, kind);
-  auto it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
-  dirty.set(pair_section(key));
-  if (it != pairs.end() && it->key == key && it->kind == kind) return it->counter;
-  if (pairs.size() >= limits.pairs_max) {
-    // The lightest leave: all below pair_min_weight, and a sixteenth in any case.
-    std::vector<std::pair<double, ByPair::Id>> weights;
-    weights.reserve(pairs.size());
-    for (const PairCounter& pair : pairs) {
-      const double weight = pair.counter.at(t + 1).of(Count::kShown, HalfLife::kMonth);
-      weights.emplace_back(weight, ByPair::Id(pair.key, pair.kind));
-    }
-    std::sort(weights.begin(), weights.end());
-    std::size_t drop = limits.pairs_max / 16 + 1;
-    while (drop < weights.size() && weights[drop].first < limits.pair_min_weight) ++drop;
-    weights.resize(std::min(drop, weights.size()));
-    std::sort(weights.begin(), weights.end(),
-              [](const auto& a, const auto& b) { return a.second < b.second; });
-    auto next = weights.begin();
-    std::erase_if(pairs, [&](const PairCounter& pair) {
-      if (next == weights.end() || ByPair::Id(pair.key, pair.kind) != next->second) return false;
-      ++next;
-      dirty.set(pair_section(pair.key));
-      return true;
-    });
-    it = std::lower_bound(pairs.begin(), pairs.end(), id, ByPair());
-  }
-  return pairs.insert(it, {key, kind, {}})->counter;
+  return find_or_add_pair(pairs, {key, kind}, limits, dirty, [t](const UserCounter& counter) {
+    return counter.at(t + 1).of(Count::kShown, HalfLife::kMonth);
+  });
+}
+UserResiduals& UserState::residual_pair_for(PairKind kind, Key key, base::UnixMs t,
+                                            const UserLimits& limits, SectionSet& dirty) {
+  return find_or_add_pair(residual_pairs, {key, kind}, limits, dirty,
+                          [t](const UserResiduals& counter) {
+                            return counter.at(t + 1).of(Count::kShown, ResidualHalf::kWeek);
+                          });
 }
 
 std::string UserState::encode_section(std::size_t section) const {
@@ -198,7 +255,9 @@ std::string UserState::encode_section(std::size_t section) const {
     out.varint(sequence.size());
     base::UnixMs time = 0;
     ingest::Offset offset = 0;
-    for (const SequenceEntry& entry : sequence) encode_entry(out, entry, time, offset);
+    for (const SequenceEntry& entry : sequence) {
+      encode_entry(out, entry, !residuals.empty(), time, offset);
+    }
   } else if (section <= kUserBuckets) {
     const auto range = bucket_range(seen, section - 1, [](const SeenItem& s) { return s.item; });
     if (range.empty()) return value;
@@ -208,15 +267,13 @@ std::string UserState::encode_section(std::size_t section) const {
       out.zigzag(entry.first_ms);
     }
   } else {
-    const auto range =
-        bucket_range(pairs, section - 1 - kUserBuckets, [](const PairCounter& p) { return p.key; });
-    if (range.empty()) return value;
-    out.varint(range.size());
-    for (const PairCounter& pair : range) {
-      out.fixed(pair.key);
-      out.byte(static_cast<std::uint8_t>(pair.kind));
-      pair.counter.encode(out);
-    }
+    const std::size_t bucket = section - 1 - kUserBuckets;
+    const auto key_of = [](const auto& pair) { return pair.key; };
+    const auto range = bucket_range(pairs, bucket, key_of);
+    const auto residual_range = bucket_range(residual_pairs, bucket, key_of);
+    if (range.empty() && residual_range.empty()) return value;
+    encode_pairs(out, range);
+    if (!residuals.empty()) encode_pairs(out, residual_range);
   }
   return value;
 }
@@ -226,7 +283,8 @@ std::string UserState::encode_head(bool external) const {
   Encoder out(value);
   out.byte(kUserVersion);
   out.byte(static_cast<std::uint8_t>((external ? kExternal : 0U) | (profile ? kHasProfile : 0U) |
-                                     (total.empty() ? 0U : kHasTotal)));
+                                     (total.empty() ? 0U : kHasTotal) |
+                                     (residuals.empty() ? 0U : kHasResiduals)));
   if (profile) {
     out.zigzag(profile->time_ms);
     out.optional_bytes(profile->segment);
@@ -234,6 +292,7 @@ std::string UserState::encode_head(bool external) const {
     encode_strings(out, profile->blocked_tags);
   }
   if (!total.empty()) total.encode(out);
+  if (!residuals.empty()) residuals.encode(out);
   if (external) return value;
   for (std::size_t section = 0; section < kUserSections; ++section) {
     const std::string bytes = encode_section(section);
@@ -258,6 +317,7 @@ base::Result<void> UserState::decode_head(std::string_view value, bool& external
     profile->blocked_tags = decode_strings(in);
   }
   if ((flags & kHasTotal) != 0) total.decode(in);
+  if ((flags & kHasResiduals) != 0) residuals.decode(in);
   while (in.ok() && !in.at_end()) {
     const std::size_t section = in.byte();
     const std::string_view bytes = in.bytes();
@@ -274,7 +334,9 @@ base::Result<void> UserState::decode_section(std::size_t section, std::string_vi
     sequence.resize(in.count(18));
     base::UnixMs time = 0;
     ingest::Offset offset = 0;
-    for (SequenceEntry& entry : sequence) entry = decode_entry(in, time, offset);
+    for (SequenceEntry& entry : sequence) {
+      entry = decode_entry(in, !residuals.empty(), time, offset);
+    }
     if (!in.finished()) return corrupt("sequence");
   } else if (section <= kUserBuckets) {
     const std::size_t count = in.count(9);
@@ -286,14 +348,8 @@ base::Result<void> UserState::decode_section(std::size_t section, std::string_vi
     }
     if (!in.finished()) return corrupt("seen set");
   } else {
-    const std::size_t count = in.count(15);
-    for (std::size_t i = 0; i < count; ++i) {
-      PairCounter pair;
-      pair.key = in.fixed<Key>();
-      pair.kind = static_cast<PairKind>(in.byte());
-      pair.counter.decode(in);
-      pairs.push_back(pair);
-    }
+    decode_pairs(in, pairs);
+    if (!residuals.empty()) decode_pairs(in, residual_pairs);
     if (!in.finished()) return corrupt("counters");
   }
   return {};

@@ -13,6 +13,7 @@
 #include "features/catalog_item.h"
 #include "features/decayed_counter.h"
 #include "features/features_config.h"
+#include "features/residual_counter.h"
 #include "ingest/topic.h"
 
 namespace sirenfeed::features {
@@ -34,6 +35,7 @@ struct SequenceEntry {
   ingest::Offset offset = 0;  // of the impression; of the action where not exposed
   Key surface = kNoKey;
   bool exposed = true;
+  float p0 = 0;                     // of the extended set, as of the exposure
   std::vector<ActionMark> actions;  // one a type, by arrival
 
   [[nodiscard]] const ActionMark* find(ActionType type) const;
@@ -49,12 +51,15 @@ struct SeenItem {
   base::UnixMs first_ms = 0;
 };
 
-enum class PairKind : std::uint8_t { kSurface, kTag, kAuthor };
-struct PairCounter {
-  Key key = kNoKey;  // of the surface, tag or author
+enum class PairKind : std::uint8_t { kSurface, kTag, kAuthor, kHalfBucket };
+template <class Counter>
+struct CounterOfPair {
+  Key key = kNoKey;  // of the surface, tag, author or half the duration's bucket
   PairKind kind = PairKind::kSurface;
-  UserCounter counter;
+  Counter counter;
 };
+using PairCounter = CounterOfPair<UserCounter>;
+using ResidualPair = CounterOfPair<UserResiduals>;
 
 struct UserProfile {
   base::UnixMs time_ms = 0;
@@ -79,12 +84,17 @@ struct UserState {
   std::vector<SequenceEntry> sequence;  // by (time, arrival), the newest sequence_max
   std::vector<SeenItem> seen;           // by item
   std::vector<PairCounter> pairs;       // by (key, kind)
+  // Of the extended set; `residuals` is not empty as soon as an exposure was counted.
+  UserResiduals residuals;
+  std::vector<ResidualPair> residual_pairs;  // by (key, kind)
 
   [[nodiscard]] bool empty() const {
-    return !profile && total.empty() && sequence.empty() && seen.empty() && pairs.empty();
+    return !profile && total.empty() && sequence.empty() && seen.empty() && pairs.empty() &&
+           residuals.empty();
   }
   /// Null: never seen.
   [[nodiscard]] const UserCounter* pair(PairKind kind, Key key) const;
+  [[nodiscard]] const UserResiduals* residual_pair(PairKind kind, Key key) const;
   [[nodiscard]] bool seen_before(Key item, base::UnixMs t) const;
   /// Roughly, for the cache's bound.
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -98,13 +108,16 @@ struct UserState {
   void see(Key item, base::UnixMs t, const UserLimits& limits, SectionSet& dirty);
   UserCounter& pair_for(PairKind kind, Key key, base::UnixMs t, const UserLimits& limits,
                         SectionSet& dirty);
+  /// Bounded by pairs_max of its own.
+  UserResiduals& residual_pair_for(PairKind kind, Key key, base::UnixMs t, const UserLimits& limits,
+                                   SectionSet& dirty);
 
   /// user = version · flags · profile · total · {section number · bytes}: sections only if inline.
   [[nodiscard]] std::string encode_head(bool external) const;
   [[nodiscard]] std::string encode_section(std::size_t section) const;
   /// `external` tells whether the sections have keys of their own.
   [[nodiscard]] base::Result<void> decode_head(std::string_view value, bool& external);
-  /// In order of section numbers.
+  /// After the head, in order of section numbers.
   [[nodiscard]] base::Result<void> decode_section(std::size_t section, std::string_view value);
 };
 

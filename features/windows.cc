@@ -107,7 +107,7 @@ void Applier::write_pending(PartitionState& state) {
     pending->labels_dirty = false;
     batch_.put(Family::kState,
                pending_key(state.partition, kLabelsLetter, place.first, place.second),
-               encode_labels(*pending));
+               encode_labels(*pending, config_.context.extended));
   }
 }
 
