@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -18,7 +18,6 @@ namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double kProbabilityMin = 1e-7;
-constexpr std::size_t kBins = 20;
 constexpr std::size_t kNdcgCut = 10;
 
 using Cell = std::pair<double, std::uint8_t>;
@@ -65,13 +64,14 @@ void for_each_group(std::span<const std::uint64_t> group, std::span<const std::s
   }
 }
 
-void add_slate(std::vector<Cell>& cells, RankingMetrics& sums) {
+// nullopt without a positive.
+std::optional<SlateRanking> rank_slate(std::vector<Cell>& cells) {
   std::stable_sort(cells.begin(), cells.end(),
                    [](const Cell& a, const Cell& b) { return a.first > b.first; });
+  SlateRanking ranking;
   double gain = 0;
   double ideal = 0;
   double precision = 0;
-  double first_hit = 0;
   std::size_t hits = 0;
   for (std::size_t rank = 0; rank < cells.size(); ++rank) {
     if (cells[rank].second == 0) continue;
@@ -80,24 +80,36 @@ void add_slate(std::vector<Cell>& cells, RankingMetrics& sums) {
     if (hits < kNdcgCut) ideal += 1.0 / std::log2(static_cast<double>(hits) + 2.0);
     ++hits;
     precision += static_cast<double>(hits) / static_cast<double>(rank + 1);
-    if (hits == 1) first_hit = 1.0 / static_cast<double>(rank + 1);
+    if (hits == 1) ranking.reciprocal_rank = 1.0 / static_cast<double>(rank + 1);
   }
-  if (hits == 0) return;
-  sums.ndcg10 += gain / ideal;
-  sums.mean_average_precision += precision / static_cast<double>(hits);
-  sums.mean_reciprocal_rank += first_hit;
-  ++sums.slates;
+  if (hits == 0) return std::nullopt;
+  ranking.ndcg10 = gain / ideal;
+  ranking.average_precision = precision / static_cast<double>(hits);
+  return ranking;
 }
 
 }  // namespace
+
+double cell_log_loss(double probability, std::uint8_t label) {
+  const double p = std::clamp(probability, kProbabilityMin, 1 - kProbabilityMin);
+  return label != 0 ? -std::log(p) : -std::log1p(-p);
+}
+
+double binary_entropy(double rate) {
+  return -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate));
+}
+
+std::size_t calibration_bin(double probability) {
+  const double p = std::clamp(probability, 0.0, 1.0);
+  return std::min(static_cast<std::size_t>(p * double{kCalibrationBins}), kCalibrationBins - 1);
+}
 
 double log_loss(const Scored& scored) {
   SF_CHECK(scored.probability.size() == scored.label.size());
   if (scored.label.empty()) return kUndefined;
   double sum = 0;
   for (std::size_t i = 0; i < scored.label.size(); ++i) {
-    const double p = std::clamp(scored.probability[i], kProbabilityMin, 1 - kProbabilityMin);
-    sum -= scored.label[i] != 0 ? std::log(p) : std::log1p(-p);
+    sum += cell_log_loss(scored.probability[i], scored.label[i]);
   }
   return sum / static_cast<double>(scored.label.size());
 }
@@ -107,7 +119,7 @@ double normalized_entropy(const Scored& scored) {
       std::count_if(scored.label.begin(), scored.label.end(), [](auto y) { return y != 0; }));
   const double rate = positives / static_cast<double>(scored.label.size());
   if (!(rate > 0 && rate < 1)) return kUndefined;
-  return log_loss(scored) / -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate));
+  return log_loss(scored) / binary_entropy(rate);
 }
 
 double auc(const Scored& scored) {
@@ -122,32 +134,38 @@ double auc(const Scored& scored) {
 double expected_calibration_error(const Scored& scored) {
   SF_CHECK(scored.probability.size() == scored.label.size());
   if (scored.label.empty()) return kUndefined;
-  std::array<double, kBins> excess{};
+  std::array<double, kCalibrationBins> excess{};
   for (std::size_t i = 0; i < scored.label.size(); ++i) {
     const double p = std::clamp(scored.probability[i], 0.0, 1.0);
-    const auto bin = std::min(static_cast<std::size_t>(p * double{kBins}), kBins - 1);
-    excess[bin] += p - (scored.label[i] != 0 ? 1.0 : 0.0);
+    excess[calibration_bin(p)] += p - (scored.label[i] != 0 ? 1.0 : 0.0);
   }
   double sum = 0;
   for (const double e : excess) sum += std::abs(e);
   return sum / static_cast<double>(scored.label.size());
 }
 
-GroupedAuc grouped_auc(const Scored& scored, std::span<const std::uint64_t> group) {
+std::vector<GroupAuc> group_aucs(const Scored& scored, std::span<const std::uint64_t> group) {
   SF_CHECK(scored.probability.size() == scored.label.size() && group.size() == scored.label.size());
-  GroupedAuc result;
-  double weighted = 0;
+  std::vector<GroupAuc> result;
   std::vector<Cell> cells;
   const std::vector<std::size_t> order = order_by_group(group);
   for_each_group(group, order, [&](std::span<const std::size_t> members) {
     cells.clear();
     for (const std::size_t i : members) cells.emplace_back(scored.probability[i], scored.label[i]);
     const double value = auc_of(cells);
-    if (std::isnan(value)) return;
-    weighted += value * static_cast<double>(members.size());
-    result.rows += members.size();
-    ++result.groups;
+    if (!std::isnan(value)) result.push_back({members.front(), members.size(), value});
   });
+  return result;
+}
+
+GroupedAuc grouped_auc(const Scored& scored, std::span<const std::uint64_t> group) {
+  GroupedAuc result;
+  double weighted = 0;
+  for (const GroupAuc& one : group_aucs(scored, group)) {
+    weighted += one.value * static_cast<double>(one.rows);
+    result.rows += one.rows;
+    ++result.groups;
+  }
   result.value = result.rows == 0 ? kUndefined : weighted / static_cast<double>(result.rows);
   return result;
 }
@@ -172,17 +190,32 @@ GroupedAuc user_day_auc(const Scored& scored, std::span<const std::uint64_t> use
   return grouped_auc(scored, group);
 }
 
-RankingMetrics ranking_metrics(const Scored& scored, std::span<const std::uint64_t> slate) {
+std::vector<SlateRanking> slate_rankings(const Scored& scored,
+                                         std::span<const std::uint64_t> slate) {
   SF_CHECK(scored.probability.size() == scored.label.size() && slate.size() == scored.label.size());
-  RankingMetrics result;
+  std::vector<SlateRanking> result;
   std::vector<Cell> cells;
   const std::vector<std::size_t> order = order_by_group(slate);
   for_each_group(slate, order, [&](std::span<const std::size_t> members) {
     if (members.size() < 2) return;
     cells.clear();
     for (const std::size_t i : members) cells.emplace_back(scored.probability[i], scored.label[i]);
-    add_slate(cells, result);
+    if (auto ranking = rank_slate(cells)) {
+      ranking->first = members.front();
+      result.push_back(*ranking);
+    }
   });
+  return result;
+}
+
+RankingMetrics ranking_metrics(const Scored& scored, std::span<const std::uint64_t> slate) {
+  RankingMetrics result;
+  for (const SlateRanking& one : slate_rankings(scored, slate)) {
+    result.ndcg10 += one.ndcg10;
+    result.mean_average_precision += one.average_precision;
+    result.mean_reciprocal_rank += one.reciprocal_rank;
+    ++result.slates;
+  }
   const double n = result.slates == 0 ? kUndefined : static_cast<double>(result.slates);
   result.ndcg10 /= n;
   result.mean_average_precision /= n;

@@ -1,97 +1,73 @@
 #include "trainer/prequential.h"
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#include "base/bounded_queue.h"
 #include "base/check.h"
 #include "trainer/prequential_pass.h"
+#include "trainer/run_pool.h"
+#include "trainer/shuffle_times.h"
 
 namespace sirenfeed::trainer {
 
-namespace {
-
-struct Record {
-  bool closed = false;  // false: an exposure
-  std::shared_ptr<const DecodedExample> example;
-};
-// Shared by all runs: none of them changes it.
-using Group = std::shared_ptr<const std::vector<Record>>;
-
-/// A pass on a thread of its own.
-class Worker {
- public:
-  Worker(PrequentialPass pass, std::size_t queue_entries_max)
-      : pass_(std::move(pass)), queue_({.entries_max = queue_entries_max}) {
-    thread_ = std::jthread([this] { run(); });
-  }
-  ~Worker() { queue_.close(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  void push(Group group) { queue_.push(std::move(group)); }
-  PrequentialResult finish() {
-    queue_.close();
-    if (thread_.joinable()) thread_.join();
-    return std::move(result_);
-  }
-  [[nodiscard]] const OnlineTrainer& trainer() const { return pass_.trainer(); }
-
- private:
-  void run() {
-    using Seconds = std::chrono::duration<double>;
-    Seconds busy{0};
-    while (const std::optional<Group> group = queue_.pop()) {
-      const auto begin = std::chrono::steady_clock::now();
-      for (const Record& record : **group) {
-        if (record.closed) {
-          pass_.on_closed(record.example);
-        } else {
-          pass_.on_exposure(record.example);
-        }
-      }
-      busy += std::chrono::steady_clock::now() - begin;
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    result_ = pass_.finish();
-    busy += std::chrono::steady_clock::now() - begin;
-    result_.busy_seconds = busy.count();
-  }
-
-  PrequentialPass pass_;
-  PrequentialResult result_;
-  base::BoundedQueue<Group> queue_;
-  std::jthread thread_;
-};
-
-}  // namespace
-
 struct Prequential::Impl {
   ExampleDecoder decoder;
-  const std::size_t group_examples;
-  std::vector<std::unique_ptr<Worker>> workers;
-  std::vector<Record> group;
+  const PrequentialConfig config;
+  const std::size_t tasks;
+  ExposureRows rows;
+  std::vector<RunPool::Record> group;
   bool finished = false;
+  std::optional<RunPool> pool;  // last: its threads use none of the above, but end first
 
-  Impl(const ExampleSchema& schema, std::size_t group_size)
-      : decoder(schema), group_examples(group_size) {}
+  Impl(const ExampleSchema& schema, const PrequentialConfig& c)
+      : decoder(schema), config(c), tasks(schema.tasks.size()), rows(tasks) {}
 
   base::Result<void> add(const features::Example& example, bool closed) {
     SF_CHECK(!finished);
     SF_ASSIGN(DecodedExample decoded, decoder.decode(example));
+    if (config.shuffle_times_seed) shuffle_history_times(decoded, *config.shuffle_times_seed);
+    if (closed) {
+      rows.on_closed(decoded);
+    } else {
+      rows.on_exposure(decoded);
+    }
     group.push_back({closed, std::make_shared<const DecodedExample>(std::move(decoded))});
-    if (group.size() >= group_examples) hand_over();
+    if (group.size() >= config.group_examples) hand_over();
     return {};
   }
   void hand_over() {
     if (group.empty()) return;
-    const auto shared = std::make_shared<const std::vector<Record>>(std::move(group));
-    for (const auto& worker : workers) worker->push(shared);
+    pool->push(std::make_shared<const std::vector<RunPool::Record>>(std::move(group)));
     group = {};
-    group.reserve(group_examples);
+    group.reserve(config.group_examples);
   }
 };
+
+namespace {
+
+/// Drops the rows whose window never closed, and their logits.
+void keep_closed(PrequentialOutcome& outcome, std::size_t tasks) {
+  for (const PrequentialResult& result : outcome.results) {
+    SF_CHECK(result.logits.size() == outcome.rows.size() * tasks);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
+    if (!ExposureRows::closed(outcome.rows[i])) continue;
+    if (kept != i) {
+      outcome.rows[kept] = std::move(outcome.rows[i]);
+      for (PrequentialResult& result : outcome.results) {
+        for (std::size_t k = 0; k < tasks; ++k) {
+          result.logits[kept * tasks + k] = result.logits[i * tasks + k];
+        }
+      }
+    }
+    ++kept;
+  }
+  outcome.unmatched = outcome.rows.size() - kept;
+  outcome.rows.resize(kept);
+  for (PrequentialResult& result : outcome.results) result.logits.resize(kept * tasks);
+}
+
+}  // namespace
 
 base::Result<std::unique_ptr<Prequential>> Prequential::create(
     const ExampleSchema& schema, const std::vector<PrequentialRun>& runs,
@@ -101,14 +77,14 @@ base::Result<std::unique_ptr<Prequential>> Prequential::create(
     return base::fail(base::ErrorCode::kInvalidArgument,
                       "a prequential pass needs at least one run, and limits above 0");
   }
-  auto impl = std::make_unique<Impl>(schema, config.group_examples);
+  auto impl = std::make_unique<Impl>(schema, config);
+  std::vector<PrequentialPass> passes;
   for (const PrequentialRun& run : runs) {
     SF_CHECK(run.start != nullptr);
     SF_ASSIGN(auto trainer, OnlineTrainer::create(*run.start, run.step));
-    impl->workers.push_back(std::make_unique<Worker>(
-        PrequentialPass(run.name, std::move(trainer), config.score_pending_max),
-        config.queue_entries_max));
+    passes.emplace_back(run.name, std::move(trainer), config.score_pending_max);
   }
+  impl->pool.emplace(std::move(passes), config.threads, config.queue_entries_max);
   return std::unique_ptr<Prequential>(new Prequential(std::move(impl)));
 }
 
@@ -123,18 +99,20 @@ base::Result<void> Prequential::on_closed(const features::Example& example) {
   return impl_->add(example, true);
 }
 
-base::Result<std::vector<PrequentialResult>> Prequential::finish() {
+base::Result<PrequentialOutcome> Prequential::finish() {
   SF_CHECK(!impl_->finished);
   impl_->hand_over();
   impl_->finished = true;
-  std::vector<PrequentialResult> results;
-  for (const auto& worker : impl_->workers) results.push_back(worker->finish());
-  return results;
+  PrequentialOutcome outcome;
+  outcome.results = impl_->pool->finish();
+  outcome.rows = impl_->rows.take();
+  keep_closed(outcome, impl_->tasks);
+  return outcome;
 }
 
 const model::Model& Prequential::model(std::size_t index) const {
-  SF_CHECK(impl_->finished && index < impl_->workers.size());
-  return impl_->workers[index]->trainer().model();
+  SF_CHECK(impl_->finished);
+  return impl_->pool->trainer(index).model();
 }
 
 }  // namespace sirenfeed::trainer

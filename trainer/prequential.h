@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,24 +15,9 @@
 #include "trainer/config.h"
 #include "trainer/decoded_example.h"
 #include "trainer/example_decoder.h"
+#include "trainer/exposure_rows.h"
 
 namespace sirenfeed::trainer {
-
-/// What was predicted for one candidate of one exposure, and what became of it.
-struct PredictionCell {
-  double probability = 0;
-  std::uint8_t label = 0;
-  bool masked = false;  // the cell was not to be learned: not reported
-};
-
-/// One exposure and candidate; `cells` has one entry a task.
-struct PredictionRow {
-  base::UnixMs time_ms = 0;
-  std::string user_id;
-  std::string item_id;
-  ExampleIdentity identity;
-  std::vector<PredictionCell> cells;
-};
 
 /// One model to train in the pass: a variant and a seed.
 struct PrequentialRun {
@@ -42,23 +28,31 @@ struct PrequentialRun {
 
 struct PrequentialResult {
   std::string name;
-  std::vector<PredictionRow> rows;  // in the order of the exposures
+  std::vector<float> logits;  // [rows, tasks] as served, in the order of the exposures
   std::uint64_t examples = 0;
   std::uint64_t batches = 0;
   std::uint64_t batches_skipped = 0;
-  std::uint64_t unmatched = 0;  // exposures whose example never closed: not in `rows`
-  double busy_seconds = 0;      // of the run's own thread, waiting excluded
+  double busy_seconds = 0;  // of the run's own work, waiting excluded
+};
+
+struct PrequentialOutcome {
+  std::vector<ExposureRow> rows;  // that have closed, in the order of the exposures
+  std::uint64_t unmatched = 0;    // rows whose example never closed: left out
+  std::vector<PrequentialResult> results;
 };
 
 struct PrequentialConfig {
-  std::size_t queue_entries_max = 64;    // groups of records between the caller and a run
+  std::size_t threads = 0;               // that work on the runs; 0: all cores; at most one a run
+  std::size_t queue_entries_max = 64;    // groups of records between the caller and the last run
   std::size_t group_examples = 64;       // records handed over at once
   std::size_t score_pending_max = 4096;  // exposures kept unscored at most
+  std::optional<std::uint64_t> shuffle_times_seed;  // the control of shuffle_times.h
 };
 
-/// Trains every run over one pass of the features: each run has a thread of its own behind a
-/// bounded queue, so features are computed once and on the caller's core. The result depends
-/// neither on the number of threads nor on timing.
+/// Trains every run over one pass of the features, which are computed once and on the caller's
+/// thread. A bounded number of threads take the runs in turn, so that memory and threads do not
+/// grow with the number of runs beyond their models and logits. The result depends neither on the
+/// number of threads nor on timing.
 ///
 /// A prediction at time T uses the model that has learned exactly the full batches of examples that
 /// were closed before T's first exposure; exposures of one T share it.
@@ -80,7 +74,7 @@ class Prequential {
   base::Result<void> on_closed(const features::Example& example);
   /// End of input: learns what is left, the incomplete last batch included. Then the models can be
   /// asked for. Once.
-  base::Result<std::vector<PrequentialResult>> finish();
+  base::Result<PrequentialOutcome> finish();
   /// After finish(): the trained model of run `index`.
   [[nodiscard]] const model::Model& model(std::size_t index) const;
 

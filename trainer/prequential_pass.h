@@ -1,11 +1,9 @@
 #pragma once
 // One run of a prequential pass: the causal order of scoring and learning (STREAM.md, Causality),
 // without threads or queues.
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -26,34 +24,16 @@ class PrequentialPass {
   [[nodiscard]] const OnlineTrainer& trainer() const { return *trainer_; }
 
  private:
-  struct Pending {
-    std::shared_ptr<const DecodedExample> example;
-    std::size_t row_begin = 0;
-  };
-  struct ImpressionKey {
-    ingest::Partition partition = 0;
-    ingest::Offset offset = 0;
-    friend bool operator==(const ImpressionKey&, const ImpressionKey&) = default;
-  };
-  struct ImpressionHash {
-    std::size_t operator()(const ImpressionKey& key) const noexcept {
-      return std::hash<std::uint64_t>{}(static_cast<std::uint64_t>(key.offset) * 1'000'003U +
-                                        static_cast<std::uint64_t>(key.partition));
-    }
-  };
-
   void score_pending();
   void learn_full_batches();
   void learn(std::size_t count);
-  void note_labels(const DecodedExample& example);
 
   PrequentialResult result_;
   std::unique_ptr<OnlineTrainer> trainer_;
   const std::size_t score_pending_max_;
-  base::UnixMs now_ms_ = 0;                                   // time of the newest exposure
-  std::vector<Pending> pending_;                              // exposures to score, in order
-  std::deque<std::shared_ptr<const DecodedExample>> closed_;  // to learn, in order
-  std::unordered_map<ImpressionKey, std::vector<std::size_t>, ImpressionHash> open_;  // its rows
+  base::UnixMs now_ms_ = 0;                                     // time of the newest exposure
+  std::vector<std::shared_ptr<const DecodedExample>> pending_;  // exposures to score, in order
+  std::deque<std::shared_ptr<const DecodedExample>> closed_;    // to learn, in order
   std::vector<const model::Slate*> slates_;
   std::vector<const DecodedExample*> batch_;
   std::vector<float> logits_;

@@ -34,8 +34,11 @@ std::vector<Call> calls_of(const std::vector<features::Example>& examples) {
 }
 
 struct Outcome {
+  std::vector<ExposureRow> rows;
   PrequentialResult result;
   std::string model;
+
+  [[nodiscard]] float click_logit(std::size_t row) const { return result.logits[3 * row]; }
 };
 
 Outcome run(const std::vector<features::Example>& examples, std::size_t threads = 1,
@@ -56,16 +59,18 @@ Outcome run(const std::vector<features::Example>& examples, std::size_t threads 
       EXPECT_TRUE((*engine)->on_exposure(shown).has_value());
     }
   }
-  auto results = (*engine)->finish();
-  EXPECT_TRUE(results.has_value());
-  return {std::move((*results)[0]), model::encode_model((*engine)->model(0))};
+  auto outcome = (*engine)->finish();
+  EXPECT_TRUE(outcome.has_value());
+  EXPECT_EQ(outcome->unmatched, 0U);
+  return {std::move(outcome->rows), std::move(outcome->results[0]),
+          model::encode_model((*engine)->model(0))};
 }
 
 // The rule once more, without queues or laziness: one exposure at a time.
-std::vector<double> naive_click_probabilities(const std::vector<features::Example>& examples) {
+std::vector<float> naive_click_logits(const std::vector<features::Example>& examples) {
   auto trainer = *OnlineTrainer::create(testing::small_model(), testing::small_step());
   const auto decoded = testing::decode_all(examples);
-  std::vector<double> probabilities;
+  std::vector<float> click_logits;
   std::vector<std::size_t> closed;
   std::size_t learned = 0;
   std::size_t may_learn = 0;  // examples closed before the first exposure of the newest T
@@ -87,10 +92,10 @@ std::vector<double> naive_click_probabilities(const std::vector<features::Exampl
     const std::vector<const model::Slate*> slates{&exposure.slate};
     trainer->score(slates, logits);
     for (std::size_t c = 0; c < exposure.item_ids.size(); ++c) {
-      probabilities.push_back(model::sigmoid(logits[3 * c]));
+      click_logits.push_back(logits[3 * c]);
     }
   }
-  return probabilities;
+  return click_logits;
 }
 
 std::vector<features::Example> stream(std::uint64_t seed = 1) {
@@ -106,10 +111,10 @@ std::vector<features::Example> stream(std::uint64_t seed = 1) {
 TEST(Prequential, PredictsWithExactlyTheBatchesClosedBefore) {
   const auto examples = stream();
   const Outcome outcome = run(examples);
-  const std::vector<double> expected = naive_click_probabilities(examples);
-  ASSERT_EQ(outcome.result.rows.size(), expected.size());
+  const std::vector<float> expected = naive_click_logits(examples);
+  ASSERT_EQ(outcome.rows.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(outcome.result.rows[i].cells[0].probability, expected[i]) << i;
+    ASSERT_EQ(outcome.click_logit(i), expected[i]) << i;
   }
 }
 
@@ -126,12 +131,11 @@ TEST(Prequential, FlippingEveryLabelAfterTChangesNoPredictionUpToT) {
       }
     }
     const Outcome changed = run(flipped);
-    ASSERT_EQ(changed.result.rows.size(), original.result.rows.size());
+    ASSERT_EQ(changed.rows.size(), original.rows.size());
     bool any_later_differs = false;
-    for (std::size_t i = 0; i < original.result.rows.size(); ++i) {
-      const bool same = changed.result.rows[i].cells[0].probability ==
-                        original.result.rows[i].cells[0].probability;
-      if (original.result.rows[i].time_ms <= t) {
+    for (std::size_t i = 0; i < original.rows.size(); ++i) {
+      const bool same = changed.click_logit(i) == original.click_logit(i);
+      if (original.rows[i].time_ms <= t) {
         ASSERT_TRUE(same) << "row " << i << " of cut " << cut;
       }
       any_later_differs = any_later_differs || !same;
@@ -153,20 +157,19 @@ TEST(Prequential, MatchesEachLabelToItsExposureAndCandidate) {
   std::size_t row = 0;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     for (const auto& candidate : examples[i].candidates()) {
-      const PredictionRow& got = outcome.result.rows[row++];
+      const ExposureRow& got = outcome.rows[row++];
       EXPECT_EQ(got.item_id, candidate.item_id());
       EXPECT_EQ(got.user_id, examples[i].user_id());
       EXPECT_EQ(got.time_ms, examples[i].time_ms());
       for (std::size_t k = 0; k < 3; ++k) {
         const bool masked = (candidate.mask_bits() >> k & 1U) == 0;
-        EXPECT_EQ(got.cells[k].masked, masked);
+        EXPECT_EQ(got.known(k), !masked);
         if (masked) continue;
-        EXPECT_EQ(got.cells[k].label, candidate.label_bits() >> k & 1U) << i;
+        EXPECT_EQ(got.label(k), (candidate.label_bits() >> k & 1U) != 0) << i;
       }
     }
   }
-  EXPECT_EQ(row, outcome.result.rows.size());
-  EXPECT_EQ(outcome.result.unmatched, 0U);
+  EXPECT_EQ(row, outcome.rows.size());
 }
 
 TEST(Prequential, LearnsTheIncompleteLastBatch) {
@@ -192,12 +195,7 @@ TEST(Prequential, ThreadsQueuesAndGroupsChangeNoByte) {
   const Outcome other =
       run(examples, 8, {.queue_entries_max = 2, .group_examples = 3, .score_pending_max = 5});
   EXPECT_EQ(one.model, other.model);
-  ASSERT_EQ(one.result.rows.size(), other.result.rows.size());
-  for (std::size_t i = 0; i < one.result.rows.size(); ++i) {
-    for (std::size_t k = 0; k < 3; ++k) {
-      ASSERT_EQ(one.result.rows[i].cells[k].probability, other.result.rows[i].cells[k].probability);
-    }
-  }
+  EXPECT_EQ(one.result.logits, other.result.logits);
 }
 
 TEST(Prequential, SeveralRunsShareOnePass) {
@@ -216,11 +214,40 @@ TEST(Prequential, SeveralRunsShareOnePass) {
     ASSERT_TRUE(
         (call.closed ? engine->on_closed(example) : engine->on_exposure(example)).has_value());
   }
-  const auto results = *engine->finish();
-  ASSERT_EQ(results.size(), 2U);
-  EXPECT_EQ(results[0].name, "ordinal.1");
+  const auto outcome = *engine->finish();
+  ASSERT_EQ(outcome.results.size(), 2U);
+  EXPECT_EQ(outcome.results[0].name, "ordinal.1");
+  EXPECT_EQ(outcome.results[1].logits, alone.result.logits);
   EXPECT_EQ(model::encode_model(engine->model(1)), alone.model);
   EXPECT_NE(model::encode_model(engine->model(0)), alone.model);
+}
+
+TEST(Prequential, MoreRunsThanThreadsGiveWhatEachGivesAlone) {
+  const auto examples = stream();
+  const Outcome alone = run(examples);
+  const model::Model start = testing::small_model();
+  const std::vector<PrequentialRun> runs(7, {"siren.1", &start, testing::small_step()});
+  auto engine = *Prequential::create(testing::small_schema(), runs,
+                                     {.threads = 2, .queue_entries_max = 2, .group_examples = 5});
+  for (const Call& call : calls_of(examples)) {
+    const auto& example = examples[call.example];
+    ASSERT_TRUE(
+        (call.closed ? engine->on_closed(example) : engine->on_exposure(example)).has_value());
+  }
+  const auto outcome = *engine->finish();
+  ASSERT_EQ(outcome.results.size(), 7U);
+  for (std::size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(outcome.results[i].logits, alone.result.logits);
+    EXPECT_EQ(model::encode_model(engine->model(i)), alone.model);
+  }
+}
+
+TEST(Prequential, ShuffledTimesChangeWhatIsLearned) {
+  const auto examples = stream();
+  const Outcome original = run(examples);
+  const Outcome shuffled = run(examples, 1, {.shuffle_times_seed = 1});
+  EXPECT_NE(original.model, shuffled.model);
+  EXPECT_EQ(run(examples, 2, {.shuffle_times_seed = 1}).model, shuffled.model);
 }
 
 TEST(Prequential, AnExposureThatNeverClosesIsCountedAndLeftOut) {
@@ -230,9 +257,11 @@ TEST(Prequential, AnExposureThatNeverClosesIsCountedAndLeftOut) {
                                      {{"siren.1", &start, testing::small_step()}}, {});
   for (std::size_t i = 0; i < 4; ++i) ASSERT_TRUE(engine->on_exposure(examples[i]).has_value());
   ASSERT_TRUE(engine->on_closed(examples[2]).has_value());
-  const auto results = *engine->finish();
-  EXPECT_EQ(results[0].rows.size(), 2U);
-  EXPECT_EQ(results[0].unmatched, 6U);
+  const auto outcome = *engine->finish();
+  EXPECT_EQ(outcome.rows.size(), 2U);
+  EXPECT_EQ(outcome.results[0].logits.size(), 2U * 3);
+  EXPECT_EQ(outcome.rows[0].item_id, examples[2].candidates(0).item_id());
+  EXPECT_EQ(outcome.unmatched, 6U);
 }
 
 TEST(Prequential, AnExampleOfAnotherSchemaIsRefused) {
