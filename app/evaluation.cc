@@ -102,8 +102,11 @@ base::Result<Starts> make_starts(const EvaluationOptions& options, const Setting
     }
   }
   for (std::size_t i = 0; i < starts.models.size(); ++i) {
+    trainer::StepConfig step = settings.trainer.step;
+    // Several models share the cores already; the threads of a step change no byte.
+    if (starts.models.size() > 1 && step.threads == 0) step.threads = 1;
     starts.runs.push_back({starts.named[i].variant + "." + std::to_string(starts.named[i].seed),
-                           &starts.models[i], settings.trainer.step});
+                           &starts.models[i], step});
   }
   return starts;
 }
@@ -180,13 +183,18 @@ base::Result<Evaluation> evaluate(const EvaluationOptions& options, const Settin
   SF_ASSIGN(Starts starts, make_starts(options, settings));
   const trainer::ExampleSchema schema{settings.model.context_names, settings.model.actions,
                                       settings.model.tasks};
-  SF_ASSIGN(const auto engine, trainer::Prequential::create(schema, starts.runs, {}));
+  trainer::PrequentialConfig pass_config;
+  pass_config.threads = options.jobs;
+  if (options.shuffle_times) pass_config.shuffle_times_seed = settings.seed;
+  SF_ASSIGN(const auto engine, trainer::Prequential::create(schema, starts.runs, pass_config));
   Evaluation evaluation;
   SF_TRY(pass(options, settings, *engine, on_progress, evaluation));
-  SF_ASSIGN(std::vector<trainer::PrequentialResult> results, engine->finish());
+  SF_ASSIGN(trainer::PrequentialOutcome outcome, engine->finish());
+  evaluation.rows = std::move(outcome.rows);
+  evaluation.unmatched = outcome.unmatched;
   evaluation.models = std::move(starts.named);
   for (std::size_t i = 0; i < evaluation.models.size(); ++i) {
-    evaluation.models[i].result = std::move(results[i]);
+    evaluation.models[i].result = std::move(outcome.results[i]);
     evaluation.models[i].model = engine->model(i);
   }
   evaluation.seconds =

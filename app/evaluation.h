@@ -10,6 +10,7 @@
 #include "app/settings.h"
 #include "base/result.h"
 #include "ingest/replay_reader.h"
+#include "model/loss.h"
 #include "model/model.h"
 #include "trainer/prequential.h"
 
@@ -22,6 +23,8 @@ struct EvaluationOptions {
   std::uint32_t seeds = 1;        // seed, seed + 1, …: of the model's start
   std::size_t dump_examples = 0;  // of the newest scored examples, as JSON lines
   std::string examples_file;      // every closed example as it would lie in its topic; "": none
+  bool shuffle_times = false;     // the control: trainer/shuffle_times.h
+  std::size_t jobs = 0;           // models that are worked on at once; 0: all cores
 };
 
 struct EvaluatedModel {
@@ -29,10 +32,17 @@ struct EvaluatedModel {
   std::uint64_t seed = 0;
   trainer::PrequentialResult result;
   model::Model model;  // after the last example
+
+  /// P(label) of the task in row `row`.
+  [[nodiscard]] double probability(std::size_t row, std::size_t task, std::size_t tasks) const {
+    return model::sigmoid(result.logits[row * tasks + task]);
+  }
 };
 
 struct Evaluation {
-  std::vector<EvaluatedModel> models;
+  std::vector<trainer::ExposureRow> rows;  // in the order of the exposures
+  std::uint64_t unmatched = 0;             // exposures whose window never closed: not in rows
+  std::vector<EvaluatedModel> models;      // variant by variant, seeds ascending
   std::vector<std::string> example_lines;  // oldest first
   std::uint64_t records_rejected = 0;
   double seconds = 0;  // wall time of the pass
