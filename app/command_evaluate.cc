@@ -139,6 +139,33 @@ base::Result<void> run_evaluate(EvaluateOptions& options, const Settings& settin
   return write_report(options, evaluation, report);
 }
 
+/// What the table is about; returns --baseline.
+CLI::Option* add_report_options(CLI::App& command, ReportOptions& report) {
+  CLI::Option* baseline =
+      command
+          .add_option("--baseline", report.baseline, "Variant that the others are compared with")
+          ->capture_default_str();
+  command
+      .add_option("--bootstrap", report.resamples,
+                  "Resamples of the users for the intervals of differences; 0: none")
+      ->capture_default_str();
+  command.add_option("--bootstrap-seed", report.resample_seed, "Seed of the resamples")
+      ->capture_default_str();
+  command
+      .add_option("--cold-item", report.slices.cold_item_exposures,
+                  "Items shown less often before are cold")
+      ->capture_default_str();
+  command
+      .add_option("--cold-user", report.slices.cold_user_exposures,
+                  "Users shown fewer items before are cold")
+      ->capture_default_str();
+  command
+      .add_option("--head-share", report.slices.head_item_share,
+                  "Share of the items, the most shown ones, that is not the long tail")
+      ->capture_default_str();
+  return baseline;
+}
+
 }  // namespace
 
 void add_evaluate_command(CommandLine& line) {
@@ -170,29 +197,7 @@ void add_evaluate_command(CommandLine& line) {
                    "Control: permute the times within each history, so that time tells nothing");
   command.add_option("--jobs", options->run.jobs, "Models worked on at once; 0: all cores")
       ->capture_default_str();
-  ReportOptions& report = options->report;
-  CLI::Option* baseline =
-      command
-          .add_option("--baseline", report.baseline, "Variant that the others are compared with")
-          ->capture_default_str();
-  command
-      .add_option("--bootstrap", report.resamples,
-                  "Resamples of the users for the intervals of differences; 0: none")
-      ->capture_default_str();
-  command.add_option("--bootstrap-seed", report.resample_seed, "Seed of the resamples")
-      ->capture_default_str();
-  command
-      .add_option("--cold-item", report.slices.cold_item_exposures,
-                  "Items shown less often before are cold")
-      ->capture_default_str();
-  command
-      .add_option("--cold-user", report.slices.cold_user_exposures,
-                  "Users shown fewer items before are cold")
-      ->capture_default_str();
-  command
-      .add_option("--head-share", report.slices.head_item_share,
-                  "Share of the items, the most shown ones, that is not the long tail")
-      ->capture_default_str();
+  CLI::Option* baseline = add_report_options(command, options->report);
   command.add_option("--dump-examples", options->dump_examples,
                      "The newest scored examples as `score` reads them, JSON lines");
   command.add_option("--limit", options->dump_limit, "How many of them")->capture_default_str();

@@ -215,14 +215,16 @@ TEST(ReportTable, NamesEveryVariantSliceAndTheInterval) {
 
 TEST(WritePredictions, QuotesIdsAsCsvDoes) {
   const auto path = std::filesystem::temp_directory_path() / "sirenfeed-predictions-test.csv";
-  ASSERT_TRUE(write_predictions(path, two_rows(), 0, {"click"}));
+  Evaluation evaluation = two_rows();
+  evaluation.models[0].result.logits = {0, 100};
+  ASSERT_TRUE(write_predictions(path, evaluation, 0, {"click"}));
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   std::filesystem::remove(path);
   EXPECT_EQ(text.str(),
             "time_ms,user_id,item_id,task,label,probability\n"
-            "1000,u,\"an \"\"odd\"\", id\",click,0,0.25\n"
-            "2000,v,\"an \"\"odd\"\", id\",click,1,0.75\n");
+            "1000,u,\"an \"\"odd\"\", id\",click,0,0.5\n"
+            "2000,v,\"an \"\"odd\"\", id\",click,1,1\n");
 }
 
 }  // namespace
