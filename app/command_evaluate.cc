@@ -8,6 +8,7 @@
 #include "app/evaluation.h"
 #include "app/evaluation_output.h"
 #include "app/progress_line.h"
+#include "app/replay_arguments.h"
 #include "app/replay_convention.h"
 #include "model/model_file.h"
 
@@ -20,7 +21,7 @@ using base::fail;
 struct EvaluateOptions {
   EvaluationOptions run;
   ReportOptions report;
-  std::string format = "events";
+  ReplayArguments replay;
   std::vector<std::string> windows;
   std::string predictions;
   std::string json_file;
@@ -79,7 +80,7 @@ base::Result<void> write_report(const EvaluateOptions& options, const Evaluation
     SF_TRY(write_text(options.markdown_file, report_table(report, TableStyle::kMarkdown)));
   }
   if (!options.json_file.empty() || !options.html_file.empty()) {
-    const ReportOrigin origin{options.run.file, options.format, options.run.shuffle_times};
+    const ReportOrigin origin{options.run.file, options.replay.format, options.run.shuffle_times};
     const std::string text = report_json(origin, evaluation, report);
     if (!options.html_file.empty()) SF_TRY(write_text(options.html_file, report_html(text)));
     if (options.json_file == "-") {
@@ -174,12 +175,13 @@ void add_evaluate_command(CommandLine& line) {
       line, "evaluate",
       "One causal pass over a recorded input: every exposure is predicted before it is learned",
       "  sirenfeed evaluate impressions.csv.gz --format kuairand --json out.json\n"
+      "  sirenfeed evaluate ml-25m/ratings.csv --format movielens --click-min 4\n"
       "  sirenfeed evaluate events.ndjson.gz --variant ordinal,siren --seeds 3 --html report.html "
       "\\\n    --window 2022-04-30T16:00Z..2022-05-04T16:00Z\n"
       "  sirenfeed evaluate events.ndjson.gz --shuffle-times --predictions p.csv");
   command.add_option("file", options->run.file, "The input, may be gzipped; - is standard input")
       ->required();
-  command.add_option("--format", options->format, "events or kuairand")->capture_default_str();
+  add_replay_arguments(command, options->replay);
   command
       .add_option("--variant,--variants", options->run.variants,
                   "Model variants, comma separated, over the same features")
@@ -206,15 +208,12 @@ void add_evaluate_command(CommandLine& line) {
   command.add_option("--save-model", options->save_model, "Folder for the final model");
   command.callback([&line, options, baseline] {
     line.prepare = [&line, options] {
-      return apply_replay_convention(line.root, options->format, line.settings);
+      return apply_replay_convention(line.root, options->replay.format, line.settings);
     };
     line.action = [&line, options, baseline]() -> base::Result<void> {
-      const auto format = ingest::replay_format_from_name(options->format);
-      if (!format) {
-        return fail(ErrorCode::kInvalidArgument, "--format: expected events or kuairand, got '{}'",
-                    options->format);
-      }
-      options->run.format = *format;
+      SF_ASSIGN(ReplayChoice choice, replay_choice(options->replay, line.settings));
+      options->run.format = choice.format;
+      options->run.replay = std::move(choice.options);
       return run_evaluate(*options, line.settings, baseline->count() > 0);
     };
   });

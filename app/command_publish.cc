@@ -6,6 +6,7 @@
 #include "app/http_log_writer.h"
 #include "app/open_log.h"
 #include "app/progress_line.h"
+#include "app/replay_arguments.h"
 #include "app/stop_signal.h"
 #include "ingest/publisher.h"
 #include "ingest/replay_reader.h"
@@ -18,7 +19,7 @@ using base::fail;
 
 struct PublishOptions {
   std::string file;
-  std::string format = "events";
+  ReplayArguments replay;
   std::string speed = "max";
   std::string resume_file;
   std::string http_url;
@@ -55,6 +56,19 @@ base::Result<Target> open_target(const PublishOptions& options, const Settings& 
   return target;
 }
 
+/// What a resume file belongs to: the input, how it is read, and where it goes.
+base::Result<std::string> identity(const PublishOptions& options, const ReplayChoice& choice,
+                                   const std::string& target) {
+  SF_ASSIGN(std::string text, ingest::file_fingerprint(options.file));
+  const auto items = ingest::replay_items_file(options.file, choice.format, choice.options);
+  if (items) {
+    SF_ASSIGN(const std::string fingerprint, ingest::file_fingerprint(*items));
+    text += " with " + fingerprint;
+  }
+  return fmt::format("{} as {} ({}) to {}", text, ingest::replay_format_name(choice.format),
+                     choice.options.rules(), target);
+}
+
 base::Result<std::optional<double>> parse_speed(const std::string& text) {
   if (text == "max") return std::optional<double>();
   double speed = 0;
@@ -66,31 +80,24 @@ base::Result<std::optional<double>> parse_speed(const std::string& text) {
 }
 
 base::Result<void> run_publish(const PublishOptions& options, const Settings& settings) {
-  const auto format = ingest::replay_format_from_name(options.format);
-  if (!format) {
-    return fail(ErrorCode::kInvalidArgument, "--format: expected events or kuairand, got '{}'",
-                options.format);
-  }
+  SF_ASSIGN(const ReplayChoice choice, replay_choice(options.replay, settings));
   const std::stop_token stop = stop_on_signals();
   ingest::PublisherConfig config;
   SF_ASSIGN(config.speed, parse_speed(options.speed));
-  ingest::ReplayOptions replay_options;
-  replay_options.parser = settings.ingest.parser;
-  SF_ASSIGN(const auto replay, ingest::open_replay(options.file, *format, replay_options));
+  if (!options.resume_file.empty() && options.file == "-") {
+    return fail(ErrorCode::kInvalidArgument, "--resume: standard input cannot be resumed");
+  }
+  SF_ASSIGN(const auto replay, ingest::open_replay(options.file, choice.format, choice.options));
   SF_ASSIGN(const Target target, open_target(options, settings, config));
   config.message_bytes_max = settings.ingest.parser.message_bytes_max;
   if (!options.resume_file.empty()) {
-    if (options.file == "-") {
-      return fail(ErrorCode::kInvalidArgument, "--resume: standard input cannot be resumed");
-    }
-    SF_ASSIGN(const std::string fingerprint, ingest::file_fingerprint(options.file));
     config.resume_file = options.resume_file;
-    config.identity = fingerprint + " to " + target.name;
+    SF_ASSIGN(config.identity, identity(options, choice, target.name));
   }
   ProgressLine progress("publishing " + options.file);
   SF_ASSIGN(const ingest::PublishProgress done,
             ingest::publish(
-                *replay, *target.writer, config,
+                *replay, {*target.writer, target.log.get()}, config,
                 [&](const ingest::PublishProgress& now) {
                   const double share = now.bytes_total == 0
                                            ? 0
@@ -101,8 +108,15 @@ base::Result<void> run_publish(const PublishOptions& options, const Settings& se
                 stop));
   progress.finish();
   if (options.json_output) {
-    fmt::print("{}\n", boost::json::serialize(boost::json::object{
-                           {"records", done.records}, {"acknowledged", done.acknowledged}}));
+    fmt::print("{}\n",
+               boost::json::serialize(boost::json::object{{"records", done.records},
+                                                          {"acknowledged", done.acknowledged},
+                                                          {"resumed", done.resumed},
+                                                          {"found", done.found}}));
+  } else if (done.resumed + done.found > 0) {
+    fmt::print("published {} events, {} of them by earlier runs ({} by {}, {} found in the log)\n",
+               done.acknowledged, done.resumed + done.found, done.resumed, options.resume_file,
+               done.found);
   } else {
     fmt::print("published {} events\n", done.acknowledged);
   }
@@ -116,18 +130,22 @@ void add_publish_command(CommandLine& line) {
   CLI::App& command = add_command(
       line, "publish", "Publish a recorded input to the log",
       "  sirenfeed publish impressions.csv.gz --format kuairand --brokers 127.0.0.1:9092\n"
+      "  sirenfeed publish MINDsmall_train/behaviors.tsv --format mind --resume mind.json\n"
+      "  sirenfeed publish ml-25m/ratings.csv --format movielens --click-min 3.5 --speed 86400\n"
+      "  sirenfeed publish shop.csv.gz --format csv --map user=uid,item=sku,time=ts,click=bought\n"
       "  sirenfeed publish events.ndjson.gz --speed 60 --resume publish.json --brokers kafka:9092\n"
       "  sirenfeed publish events.ndjson --http http://127.0.0.1:8080\n"
       "  sirenfeed publish - --data data < events.ndjson      (embedded log, not while `up` runs)");
   command.add_option("file", options->file, "The input, may be gzipped; - is standard input")
       ->required();
-  command.add_option("--format", options->format, "events or kuairand")->capture_default_str();
+  add_replay_arguments(command, options->replay);
   command
       .add_option("--speed", options->speed,
-                  "max, or how many times as fast as real time event time passes")
+                  "max, or event seconds a second: how fast event time passes")
       ->capture_default_str();
   command.add_option("--resume", options->resume_file,
-                     "Keep the position here; an interrupted publish goes on from it");
+                     "Keep the position here: an interrupted publish, even a killed one, goes on "
+                     "without sending anything twice");
   command.add_option("--http", options->http_url,
                      "Send them to POST /v1/events of this server instead, e.g. "
                      "http://127.0.0.1:8080");

@@ -126,9 +126,7 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
                         trainer::Prequential& engine,
                         const std::function<void(double, std::uint64_t)>& on_progress,
                         Evaluation& evaluation) {
-  ingest::ReplayOptions replay_options;
-  replay_options.parser = settings.ingest.parser;
-  SF_ASSIGN(auto replay, ingest::open_replay(options.file, options.format, replay_options));
+  SF_ASSIGN(auto replay, ingest::open_replay(options.file, options.format, options.replay));
   ingest::ReplayLog log(std::move(replay));
   std::optional<ExampleFile> examples;
   if (!options.examples_file.empty()) {

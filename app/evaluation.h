@@ -19,6 +19,7 @@ namespace sirenfeed::app {
 struct EvaluationOptions {
   std::string file;
   ingest::ReplayFormat format = ingest::ReplayFormat::kEvents;
+  ingest::ReplayOptions replay;
   std::vector<std::string> variants = {"siren"};
   std::uint32_t seeds = 1;        // seed, seed + 1, …: of the model's start
   std::size_t dump_examples = 0;  // of the newest scored examples, as JSON lines

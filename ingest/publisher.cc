@@ -1,17 +1,11 @@
 #include "ingest/publisher.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <boost/json.hpp>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,11 +13,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "ingest/publish_resume.h"
 
 namespace sirenfeed::ingest {
 namespace {
 
-namespace json = boost::json;
 using base::ErrorCode;
 using std::chrono::milliseconds;
 using SteadyNow = std::chrono::steady_clock;
@@ -32,32 +26,33 @@ constexpr std::size_t kFingerprintBytes = 64U << 10U;
 constexpr milliseconds kWaitSlice{50};  // how long a wait may hold up a stop
 constexpr milliseconds kSaveEvery{1'000};
 
-/// How many records from the first on are durable, told by the writer in any order across
-/// partitions. Shared with callbacks that may come after publish() has returned. Threads: any.
+/// Which records from the first on are durable, told by the writer in any order across partitions.
+/// Shared with callbacks that may come after publish() has returned. Threads: any.
 class Acknowledgements {
  public:
-  explicit Acknowledgements(std::uint64_t from) : done_(from) {}
+  explicit Acknowledgements(ResumePoint from) : point_(std::move(from)) {}
 
-  void add(std::uint64_t index, const base::Result<Offset>& result) {
+  void add(std::uint64_t index, TopicPartition target, const base::Result<Offset>& result) {
     {
       base::MutexLock lock(mutex_);
       if (!result) {
         if (!error_) error_ = result.error();
       } else {
-        const auto at = static_cast<std::size_t>(index - done_);
-        if (ahead_.size() <= at) ahead_.resize(at + 1, false);
-        ahead_[at] = true;
-        while (!ahead_.empty() && ahead_.front()) {
-          ahead_.pop_front();
-          ++done_;
-        }
+        const auto at = static_cast<std::size_t>(index - point_.acknowledged);
+        if (ahead_.size() <= at) ahead_.resize(at + 1);
+        ahead_[at] = {target, *result};
+        while (!ahead_.empty() && ahead_.front()) settle_first();
       }
     }
     changed_.notify_all();
   }
+  ResumePoint point() const {
+    base::MutexLock lock(mutex_);
+    return point_;
+  }
   std::uint64_t done() const {
     base::MutexLock lock(mutex_);
-    return done_;
+    return point_.acknowledged;
   }
   std::optional<base::Error> error() const {
     base::MutexLock lock(mutex_);
@@ -67,7 +62,7 @@ class Acknowledgements {
   bool wait_for(std::uint64_t count, milliseconds timeout) {
     const auto deadline = SteadyNow::now() + timeout;
     base::MutexLock lock(mutex_);
-    while (done_ < count && !error_) {
+    while (point_.acknowledged < count && !error_) {
       const auto left = deadline - SteadyNow::now();
       if (left <= left.zero()) return false;
       lock.wait_for(changed_, left);
@@ -76,83 +71,41 @@ class Acknowledgements {
   }
 
  private:
+  using Place = std::pair<TopicPartition, Offset>;
+  void settle_first() SF_REQUIRES(mutex_) {
+    const auto [target, offset] = *ahead_.front();
+    const auto known = point_.offsets.find(target);
+    if (known != point_.offsets.end()) known->second = std::max(known->second, offset + 1);
+    ahead_.pop_front();
+    ++point_.acknowledged;
+  }
+
   mutable base::Mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t done_ SF_GUARDED_BY(mutex_);
-  std::deque<bool> ahead_ SF_GUARDED_BY(mutex_);  // of the records from done_ on
+  ResumePoint point_ SF_GUARDED_BY(mutex_);
+  std::deque<std::optional<Place>> ahead_ SF_GUARDED_BY(mutex_);  // of the records behind point_
   std::optional<base::Error> error_ SF_GUARDED_BY(mutex_);
-};
-
-/// The resume file: {"identity","acknowledged"}, replaced as a whole.
-class ResumeFile {
- public:
-  ResumeFile(std::optional<std::string> path, std::string identity)
-      : path_(std::move(path)), identity_(std::move(identity)) {}
-
-  base::Result<std::uint64_t> load() const {
-    if (!path_ || !std::filesystem::exists(*path_)) return std::uint64_t{0};
-    std::ifstream file(*path_, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    boost::system::error_code error;
-    const json::value root = json::parse(text.str(), error);
-    const json::object* object = error ? nullptr : root.if_object();
-    const json::value* identity = object == nullptr ? nullptr : object->if_contains("identity");
-    const json::value* count = object == nullptr ? nullptr : object->if_contains("acknowledged");
-    if (identity == nullptr || !identity->is_string() || count == nullptr) {
-      return base::fail(ErrorCode::kDecode, "{}: expected a resume file of publish", *path_);
-    }
-    const auto acknowledged = count->to_number<std::uint64_t>(error);
-    if (error) return base::fail(ErrorCode::kDecode, "{}: acknowledged: bad count", *path_);
-    if (identity->get_string() != identity_) {
-      return base::fail(ErrorCode::kInvalidArgument,
-                        "{}: is of another input or target ({}), expected {}", *path_,
-                        std::string_view(identity->get_string()), identity_);
-    }
-    return acknowledged;
-  }
-  base::Result<void> save(std::uint64_t acknowledged) const {
-    if (!path_) return {};
-    const std::string text =
-        json::serialize(json::object{{"identity", identity_}, {"acknowledged", acknowledged}});
-    const std::string next = *path_ + ".next";
-    const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    bool good =
-        file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    good = good && ::fsync(file) == 0;
-    if (file >= 0) good = ::close(file) == 0 && good;
-    if (good && std::rename(next.c_str(), path_->c_str()) == 0) return {};
-    return base::fail(ErrorCode::kStorage, "{}: cannot be written: {}", *path_,
-                      std::generic_category().message(errno));
-  }
-  void remove() const {
-    if (path_) std::remove(path_->c_str());
-  }
-
- private:
-  const std::optional<std::string> path_;
-  const std::string identity_;
 };
 
 class Publisher {
  public:
-  Publisher(ReplayReader& replay, LogWriter& writer, const PublisherConfig& config,
+  Publisher(ReplayReader& replay, PublishTarget target, const PublisherConfig& config,
             const std::function<void(const PublishProgress&)>& progress,
             const std::stop_token& stop)
       : replay_(replay),
-        writer_(writer),
+        writer_(target.writer),
+        log_(target.log),
         config_(config),
         progress_(progress),
         stop_(stop),
         resume_(config.resume_file, config.identity) {}
 
   base::Result<PublishProgress> run() {
-    SF_ASSIGN(const std::uint64_t skip, resume_.load());
-    acknowledged_ = std::make_shared<Acknowledgements>(skip);
-    auto sent = send_all(skip);
+    SF_TRY(find_start());
+    auto sent = send_all();
     if (sent) sent = await(records_, config_.flush_wait_max);
     if (!sent) {
-      SF_TRY(resume_.save(acknowledged_->done()));
+      SF_TRY(resume_.save(acknowledged_->point()));
       return base::fail(sent.error());
     }
     resume_.remove();
@@ -162,7 +115,41 @@ class Publisher {
 
  private:
   [[nodiscard]] PublishProgress now() const {
-    return {records_, acknowledged_->done(), replay_.bytes_read(), replay_.bytes_total(), time_ms_};
+    return {records_,
+            acknowledged_->done(),
+            replay_.bytes_read(),
+            replay_.bytes_total(),
+            time_ms_,
+            resumed_,
+            found_here_};
+  }
+
+  /// Where an earlier run came to, by the resume file and the log; else the beginning.
+  base::Result<void> find_start() {
+    SF_ASSIGN(auto point, resume_.load());
+    if (point) {
+      resumed_ = point->acknowledged;
+      if (log_ != nullptr && !point->offsets.empty()) {
+        SF_ASSIGN(found_, FoundRecords::read(*log_, *point));
+        base::log_info(
+            "going on from {}: {} records of the input are in the log, and behind them "
+            "{} more, of which those of this input are not sent again",
+            resume_.path(), resumed_, found_.size());
+      } else {
+        base::log_info(
+            "going on from {} behind record {}; what was sent after it is sent again "
+            "and recognised by its id",
+            resume_.path(), resumed_);
+      }
+    } else {
+      point.emplace();
+      if (resume_.kept() && log_ != nullptr) {
+        SF_ASSIGN(point->offsets, log_ends(*log_));
+      }
+      SF_TRY(resume_.save(*point));
+    }
+    acknowledged_ = std::make_shared<Acknowledgements>(*std::move(point));
+    return {};
   }
 
   void report(bool last) {
@@ -172,7 +159,7 @@ class Publisher {
     if (progress_) progress_(now());
     if (last || time - saved_at_ < kSaveEvery) return;
     saved_at_ = time;
-    const auto saved = resume_.save(acknowledged_->done());
+    const auto saved = resume_.save(acknowledged_->point());
     if (!saved) base::log_warning("{}", saved.error().message);
   }
 
@@ -182,20 +169,27 @@ class Publisher {
                       acknowledged_->done());
   }
 
-  base::Result<void> send_all(std::uint64_t skip) {
+  base::Result<void> send_all() {
     while (true) {
       SF_TRY(stopped());
       SF_ASSIGN(auto record, replay_.next());
       if (!record) break;
       time_ms_ = record->time_ms;
-      if (records_++ < skip) continue;
+      if (records_++ < resumed_) continue;
+      const TopicPartition target = target_of(*record);
+      if (const auto offset = found_.take(target, *record)) {
+        ++found_here_;
+        acknowledged_->add(records_ - 1, target, *offset);
+        continue;
+      }
       SF_TRY(pace());
-      SF_TRY(send(*record));
+      SF_TRY(send(*record, target));
       if (records_ % 64 == 0 || config_.speed) report(false);
     }
-    if (records_ >= skip) return {};
+    if (records_ >= resumed_) return {};
     return base::fail(ErrorCode::kInvalidArgument,
-                      "the resume file counts {} records, the input has only {}", skip, records_);
+                      "the resume file counts {} records, the input has only {}", resumed_,
+                      records_);
   }
 
   /// Waits until it is this record's turn.
@@ -215,7 +209,13 @@ class Publisher {
     return {};
   }
 
-  base::Result<void> send(const ReplayRecord& record) {
+  [[nodiscard]] TopicPartition target_of(const ReplayRecord& record) const {
+    const Partition partitions =
+        record.topic == Topic::kItems ? config_.item_partitions : config_.partitions;
+    return {record.topic, partition_of(record.key, partitions)};
+  }
+
+  base::Result<void> send(const ReplayRecord& record, TopicPartition target) {
     const std::uint64_t index = records_ - 1;
     const std::size_t bytes = record.key.size() + (record.value ? record.value->size() : 0);
     if (bytes > config_.message_bytes_max) {
@@ -225,16 +225,13 @@ class Publisher {
     }
     SF_TRY(await(records_ - std::min<std::uint64_t>(records_, config_.unacknowledged_max),
                  std::nullopt));
-    const Partition partitions =
-        record.topic == Topic::kItems ? config_.item_partitions : config_.partitions;
-    const TopicPartition target{record.topic, partition_of(record.key, partitions)};
     while (true) {
       // The log's time is the time of publishing, as with any producer: retention goes by it.
-      auto appended =
-          writer_.append(target, record.key, record.value, clock_.now_ms(),
-                         [index, acknowledged = acknowledged_](const base::Result<Offset>& result) {
-                           acknowledged->add(index, result);
-                         });
+      auto appended = writer_.append(
+          target, record.key, record.value, clock_.now_ms(),
+          [index, target, acknowledged = acknowledged_](const base::Result<Offset>& result) {
+            acknowledged->add(index, target, result);
+          });
       if (appended) return {};
       if (appended.error().code == ErrorCode::kUnavailable) {  // its queue is full
         SF_TRY(stopped());
@@ -281,13 +278,17 @@ class Publisher {
 
   ReplayReader& replay_;
   LogWriter& writer_;
+  EventLog* const log_;
   const PublisherConfig& config_;
   const std::function<void(const PublishProgress&)>& progress_;
   const std::stop_token& stop_;
   const ResumeFile resume_;
   const base::WallClock clock_;
   std::shared_ptr<Acknowledgements> acknowledged_;
+  FoundRecords found_;
   std::uint64_t records_ = 0;
+  std::uint64_t resumed_ = 0;
+  std::uint64_t found_here_ = 0;
   base::UnixMs time_ms_ = 0;
   std::optional<std::pair<base::UnixMs, SteadyNow::time_point>> first_;  // where pacing began
   SteadyNow::time_point reported_at_{};
@@ -309,12 +310,12 @@ base::Result<void> PublisherConfig::validate() const {
   return {};
 }
 
-base::Result<PublishProgress> publish(ReplayReader& replay, LogWriter& writer,
+base::Result<PublishProgress> publish(ReplayReader& replay, PublishTarget target,
                                       const PublisherConfig& config,
                                       const std::function<void(const PublishProgress&)>& progress,
                                       const std::stop_token& stop) {
   SF_TRY(config.validate());
-  return Publisher(replay, writer, config, progress, stop).run();
+  return Publisher(replay, target, config, progress, stop).run();
 }
 
 base::Result<std::string> file_fingerprint(const std::string& path) {

@@ -1,8 +1,9 @@
 #pragma once
 // Pumps a recorded input into a log: `sirenfeed publish`. At full speed, or so that event time
-// passes `speed` times as fast as real time. Resumable: how many records from the start are
-// acknowledged is kept in a small file; what was sent but not acknowledged is sent again, and is
-// then a duplicate that the state recognises by its id.
+// passes `speed` times as fast as real time. Resumable: a small file keeps how many records from
+// the start are in the log and where they end; what was sent after it was written is found in the
+// log and not sent again. Where the target cannot be read (HTTP) it is sent again, and is then a
+// duplicate that the state recognises by its id.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,13 @@ struct PublishProgress {
   std::uint64_t bytes_read = 0;    // of the file
   std::uint64_t bytes_total = 0;   // 0: unknown
   base::UnixMs time_ms = 0;        // event time of the newest record
+  std::uint64_t resumed = 0;       // of them, those that the resume file counted
+  std::uint64_t found = 0;         // and those that lay in the log beyond
+};
+
+struct PublishTarget {
+  LogWriter& writer;
+  EventLog* log = nullptr;  // of the writer, to read what an earlier run left; null: not readable
 };
 
 struct PublisherConfig {
@@ -42,8 +50,9 @@ struct PublisherConfig {
 
 /// Reads `replay` to its end and returns when everything is acknowledged. A stop leaves the resume
 /// file with what was acknowledged (kClosed). The resume file is removed after success. A resume
-/// file of another input or target is refused (kInvalidArgument).
-base::Result<PublishProgress> publish(ReplayReader& replay, LogWriter& writer,
+/// file of another input or target, or of a log that has since become shorter, is refused
+/// (kInvalidArgument). Where a run goes on from is logged.
+base::Result<PublishProgress> publish(ReplayReader& replay, PublishTarget target,
                                       const PublisherConfig& config,
                                       const std::function<void(const PublishProgress&)>& progress,
                                       const std::stop_token& stop);

@@ -1,19 +1,18 @@
 // Format `kuairand`: the CSV of KuaiRand-Pure, by the convention in replay_reader.h.
-#define CSV_IO_NO_THREAD
-#include <libfccp/csv.h>
 #include <simdjson.h>
 
 #include <algorithm>
 #include <charconv>
-#include <exception>
 #include <unordered_set>
 #include <utility>
 
-#include "ingest/event_fields.h"
 #include "ingest/event_json.h"
 #include "ingest/event_time.h"
 #include "ingest/replay_formats.h"
+#include "ingest/replay_items.h"
 #include "ingest/replay_order.h"
+#include "ingest/replay_rows.h"
+#include "ingest/replay_sorted.h"
 
 namespace sirenfeed::ingest {
 namespace {
@@ -23,28 +22,24 @@ using base::ErrorCode;
 constexpr base::UnixMs kClickDelayMs = 1'000;
 constexpr base::UnixMs kPlayMaxMs = 600'000;
 
-/// Carries an error of ours through the CSV library, whose way is exceptions.
-class SourceFailure final : public std::exception {
- public:
-  explicit SourceFailure(base::Error error) : error_(std::move(error)) {}
-  [[nodiscard]] const base::Error& error() const { return error_; }
-
- private:
-  base::Error error_;
+enum Column : std::size_t {
+  kTimeMs,
+  kUserId,
+  kVideoId,
+  kAuthorId,
+  kTag,
+  kTab,
+  kIsClick,
+  kLongView,
+  kIsLike,
+  kIsHate,
+  kPlayTimeMs,
+  kDurationMs,
+  kUploadDt,
 };
-
-class CsvSource final : public io::ByteSourceBase {
- public:
-  explicit CsvSource(std::shared_ptr<ReplayInput> input) : input_(std::move(input)) {}
-  int read(char* out, int size) override {
-    auto got = input_->read(out, static_cast<std::size_t>(size));
-    if (!got) throw SourceFailure(std::move(got).error());
-    return static_cast<int>(*got);
-  }
-
- private:
-  std::shared_ptr<ReplayInput> input_;
-};
+constexpr const char* kColumnNames[] = {
+    "time_ms",   "user_id", "video_id", "author_id",    "tag",         "tab",      "is_click",
+    "long_view", "is_like", "is_hate",  "play_time_ms", "duration_ms", "upload_dt"};
 
 struct Row {
   base::UnixMs time_ms = 0;
@@ -54,112 +49,75 @@ struct Row {
   std::optional<std::int64_t> duration_ms;
 };
 
-std::string without_suffix(std::string name) {
-  for (const std::string_view suffix : {".gz", ".csv"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
-  }
-  return name;
-}
-
 class KuairandReader final : public ReplayReader {
  public:
-  explicit KuairandReader(const std::shared_ptr<ReplayInput>& input)
-      : input_(input),
-        file_(without_suffix(input->name())),
-        csv_(input->name(), std::unique_ptr<io::ByteSourceBase>(new CsvSource(input))) {}
-
-  base::Result<void> read_header() {
-    return guarded([&]() -> base::Result<void> {
-      csv_.read_header(io::ignore_extra_column, "time_ms", "user_id", "video_id", "author_id",
-                       "tag", "tab", "is_click", "long_view", "is_like", "is_hate", "play_time_ms",
-                       "duration_ms", "upload_dt");
-      return {};
-    });
-  }
+  explicit KuairandReader(std::unique_ptr<RowSource> rows)
+      : rows_(std::move(rows)), file_(id_file_name(rows_->input().name())) {}
 
   base::Result<std::optional<ReplayRecord>> next() override {
     while (true) {
       auto record = order_.pop_before(ended_ ? std::nullopt : std::optional(newest_ms_));
       if (record || ended_) return record;
-      auto read = guarded([this] { return read_row(); });
+      auto read = read_row();
       if (read) continue;
       ended_ = true;
       order_.clear();
       return base::fail(std::move(read).error());
     }
   }
-  std::uint64_t bytes_read() const override { return input_->bytes_read(); }
-  std::uint64_t bytes_total() const override { return input_->bytes_total(); }
+  std::uint64_t bytes_read() const override { return rows_->input().bytes_read(); }
+  std::uint64_t bytes_total() const override { return rows_->input().bytes_total(); }
 
  private:
-  /// What the CSV library throws becomes an Error here and goes no further.
-  template <class Call>
-  base::Result<void> guarded(Call call) {
-    try {
-      return call();
-    } catch (const SourceFailure& failure) {
-      return base::fail(failure.error());
-    } catch (const io::error::base& error) {
-      return base::fail(ErrorCode::kDecode, "{}:{}: {}", input_->name(), csv_.get_file_line(),
-                        error.what());
-    }
-  }
-
-  [[nodiscard]] tl::unexpected<base::Error> fail(std::string_view column, std::string_view expected,
-                                                 std::string_view got) {
-    const bool readable = simdjson::validate_utf8(got.data(), got.size());
-    return base::fail(ErrorCode::kDecode, "{}:{}: {}: expected {}, got {}", input_->name(),
-                      csv_.get_file_line(), column, expected,
-                      readable ? "'" + excerpt(got) + "'" : "bytes that are not UTF-8");
-  }
+  [[nodiscard]] std::string_view field(Column column) const { return rows_->field(column); }
 
   base::Result<std::int64_t> integer(std::string_view column, std::string_view text,
                                      std::int64_t least) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size()) {
-      return fail(column, "an integer", text);
+      return rows_->bad_field(column, "an integer", text);
     }
-    if (value < least) return fail(column, fmt::format("at least {}", least), text);
+    if (value < least) return rows_->bad_field(column, fmt::format("at least {}", least), text);
     return value;
   }
   base::Result<bool> flag(std::string_view column, std::string_view text) {
-    if (text != "0" && text != "1") return fail(column, "0 or 1", text);
+    if (text != "0" && text != "1") return rows_->bad_field(column, "0 or 1", text);
     return text == "1";
   }
   base::Result<std::string_view> name(std::string_view column, std::string_view text, bool needed) {
-    if (!simdjson::validate_utf8(text.data(), text.size())) return fail(column, "UTF-8", text);
-    if (needed && text.empty()) return fail(column, "an id", text);
+    if (!simdjson::validate_utf8(text.data(), text.size()))
+      return rows_->bad_field(column, "UTF-8", text);
+    if (needed && text.empty()) return rows_->bad_field(column, "an id", text);
     return text;
   }
 
   base::Result<void> read_row() {
-    char *time, *user, *video, *author, *tag, *tab, *click, *view, *like, *hate, *play, *duration,
-        *upload;
-    if (!csv_.read_row(time, user, video, author, tag, tab, click, view, like, hate, play, duration,
-                       upload)) {
+    SF_ASSIGN(const bool more, rows_->next());
+    if (!more) {
       ended_ = true;
       return {};
     }
     Row row;
-    SF_ASSIGN(row.time_ms, integer("time_ms", time, 0));
+    SF_ASSIGN(row.time_ms, integer("time_ms", field(kTimeMs), 0));
     if (row.time_ms < newest_ms_) {
-      return fail("time_ms", fmt::format("rows in time order, so at least {}", newest_ms_), time);
+      return rows_->bad_field(
+          "time_ms", fmt::format("rows in time order, so at least {}", newest_ms_), field(kTimeMs));
     }
-    SF_ASSIGN(row.user_id, name("user_id", user, true));
-    SF_ASSIGN(row.video_id, name("video_id", video, true));
-    SF_ASSIGN(row.author_id, name("author_id", author, false));
-    SF_ASSIGN(row.tag, name("tag", tag, false));
-    SF_ASSIGN(row.tab, name("tab", tab, false));
-    SF_ASSIGN(row.is_click, flag("is_click", click));
-    SF_ASSIGN(row.long_view, flag("long_view", view));
-    SF_ASSIGN(row.is_like, flag("is_like", like));
-    SF_ASSIGN(row.is_hate, flag("is_hate", hate));
-    SF_ASSIGN(row.play_time_ms, integer("play_time_ms", play, 0));
-    if (*duration != '\0') {
-      SF_ASSIGN(row.duration_ms, integer("duration_ms", duration, 0));
+    SF_ASSIGN(row.user_id, name("user_id", field(kUserId), true));
+    SF_ASSIGN(row.video_id, name("video_id", field(kVideoId), true));
+    SF_ASSIGN(row.author_id, name("author_id", field(kAuthorId), false));
+    SF_ASSIGN(row.tag, name("tag", field(kTag), false));
+    SF_ASSIGN(row.tab, name("tab", field(kTab), false));
+    SF_ASSIGN(row.is_click, flag("is_click", field(kIsClick)));
+    SF_ASSIGN(row.long_view, flag("long_view", field(kLongView)));
+    SF_ASSIGN(row.is_like, flag("is_like", field(kIsLike)));
+    SF_ASSIGN(row.is_hate, flag("is_hate", field(kIsHate)));
+    SF_ASSIGN(row.play_time_ms, integer("play_time_ms", field(kPlayTimeMs), 0));
+    if (!field(kDurationMs).empty()) {
+      SF_ASSIGN(row.duration_ms, integer("duration_ms", field(kDurationMs), 0));
     }
-    row.upload_dt = upload;
+    row.upload_dt = field(kUploadDt);
     newest_ms_ = row.time_ms;
     ++row_;
     return hand_out(row);
@@ -189,19 +147,14 @@ class KuairandReader final : public ReplayReader {
     item.time_ms = row.time_ms;
     if (!row.upload_dt.empty()) {
       item.published_at_ms = parse_iso_date(row.upload_dt);
-      if (!item.published_at_ms) return fail("upload_dt", "a date (YYYY-MM-DD)", row.upload_dt);
+      if (!item.published_at_ms)
+        return rows_->bad_field("upload_dt", "a date (YYYY-MM-DD)", row.upload_dt);
     }
     if (!row.author_id.empty()) item.author_id.emplace(row.author_id);
     if (row.duration_ms) {
       item.numeric.emplace_back("duration_ms", static_cast<double>(*row.duration_ms));
     }
-    for (std::string_view rest = row.tag; !rest.empty();) {
-      const std::size_t comma = rest.find(',');
-      const std::string tag(rest.substr(0, comma));
-      const bool known = std::find(item.tags.begin(), item.tags.end(), tag) != item.tags.end();
-      if (!tag.empty() && !known) item.tags.push_back(tag);
-      rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-    }
+    append_tags(row.tag, ",", item.tags);
     push(std::move(item));
     return {};
   }
@@ -227,26 +180,22 @@ class KuairandReader final : public ReplayReader {
     order_.push(std::move(record));
   }
 
-  std::shared_ptr<ReplayInput> input_;
+  std::unique_ptr<RowSource> rows_;
   const std::string file_;  // in ids
   std::unordered_set<std::string> shown_before_;
   ReplayOrder order_;
   base::UnixMs newest_ms_ = 0;
   std::uint64_t row_ = 0;
   bool ended_ = false;
-  io::CSVReader<13, io::trim_chars<>, io::double_quote_escape<',', '"'>> csv_;
 };
 
 }  // namespace
 
 base::Result<std::unique_ptr<ReplayReader>> open_kuairand(ReplayInput input) {
-  try {  // the library reads the first block as it is made
-    auto reader = std::make_unique<KuairandReader>(std::make_shared<ReplayInput>(std::move(input)));
-    SF_TRY(reader->read_header());
-    return reader;
-  } catch (const SourceFailure& failure) {
-    return base::fail(failure.error());
-  }
+  std::vector<RowColumn> columns;
+  for (const char* name : kColumnNames) columns.push_back({name, true});
+  SF_ASSIGN(auto rows, open_csv(std::move(input), ',', true, std::move(columns)));
+  return std::make_unique<KuairandReader>(std::move(rows));
 }
 
 }  // namespace sirenfeed::ingest

@@ -58,7 +58,7 @@ class PublisherTest : public testing::Test {
   }
   base::Result<PublishProgress> run(ReplayReader& replay) {
     writer_ = *log_.open_writer("test");
-    return publish(replay, *writer_, config_, progress_, stop_.get_token());
+    return publish(replay, {*writer_, &log_}, config_, progress_, stop_.get_token());
   }
   [[nodiscard]] std::vector<std::string> values(TopicPartition source) const {
     std::vector<std::string> out;
@@ -126,6 +126,43 @@ TEST_F(PublisherTest, WhatWasNotAcknowledgedIsSentAgain) {
   ListReader second(50);
   ASSERT_TRUE(run(second));
   EXPECT_EQ(clicks(), 50U);
+}
+
+TEST_F(PublisherTest, WhatTheLogHoldsBeyondTheResumeFileIsNotSentAgain) {
+  make_resumable();
+  log_.put({Topic::kClicks, 1}, "u1", "1");  // a record of somebody else, from before
+  ListReader first(100);
+  first.fail_at = 60;
+  std::string at_start;
+  config_.report_every = 0ms;
+  config_.speed = 1e9;  // reports after every record
+  progress_ = [&](const PublishProgress&) {  // the file as a kill -9 would leave it
+    std::ifstream file(*config_.resume_file);
+    if (at_start.empty()) std::getline(file, at_start);
+  };
+  ASSERT_FALSE(run(first));
+  EXPECT_NE(at_start.find("\"acknowledged\":0"), std::string::npos) << at_start;
+  std::ofstream(*config_.resume_file) << at_start;
+  for (Partition p = 0; p < 3; ++p) log_.put({Topic::kClicks, p}, "other", "between");
+  ListReader second(100);
+  const auto done = run(second);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->acknowledged, 101U);
+  EXPECT_EQ(done->resumed, 0U);
+  EXPECT_EQ(done->found, 60U);
+  EXPECT_EQ(clicks(), 100U + 4U);
+  EXPECT_EQ(log_.records({Topic::kItems, 0}).size(), 1U);
+}
+
+TEST_F(PublisherTest, ALogThatLostRecordsIsAnotherLog) {
+  make_resumable();
+  std::ofstream(*config_.resume_file)
+      << R"({"identity":"file to log","acknowledged":5,"offsets":{"clicks/2":4}})";
+  ListReader replay(10);
+  const auto refused = run(replay);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("clicks/2"), std::string::npos) << refused.error().message;
 }
 
 TEST_F(PublisherTest, AFailedDeliveryEndsItWithTheFirstError) {

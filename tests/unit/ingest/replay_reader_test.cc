@@ -281,10 +281,12 @@ TEST_F(ReplayReaderTest, AnErrorInTheFileEndsTheReplayWithIt) {
 }
 
 TEST(ReplayFormat, NamesMapBothWays) {
-  for (const ReplayFormat format : {ReplayFormat::kKuairand, ReplayFormat::kEvents}) {
+  for (const ReplayFormat format :
+       {ReplayFormat::kKuairand, ReplayFormat::kEvents, ReplayFormat::kMind,
+        ReplayFormat::kMovielens, ReplayFormat::kCsv, ReplayFormat::kJsonl}) {
     EXPECT_EQ(replay_format_from_name(replay_format_name(format)), format);
   }
-  EXPECT_EQ(replay_format_from_name("csv"), std::nullopt);
+  EXPECT_EQ(replay_format_from_name("xml"), std::nullopt);
 }
 
 }  // namespace
