@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "model/gemm.h"
-#include "model/simd.h"
-#include "model/vector_math.h"
+#include "model/kernels.h"
 
 namespace sirenfeed::model {
 namespace {
@@ -117,25 +116,8 @@ void Attention<T>::forward_part(const Inputs& in, const Part& part, AttentionScr
   const View<T> o = out.slice(part.query_row(), part.rows).columns(column, head_width_);
   gemm(left(q), scratch.keys_transposed.view().columns(0, keys), logits, GemmStart::kZero);
   const T* bias = in.bias == nullptr ? nullptr : in.bias + part.range->bias + part.offset();
-  for (std::size_t r = 0; r < part.rows; ++r) {
-    T* row = logits.row(r);
-    const std::size_t visible = part.visible(r);
-    if (visible == 0) {
-      std::fill_n(row, keys, T{});
-      continue;
-    }
-    for (std::size_t j = 0; j < keys; ++j) row[j] *= scale_;
-    if (bias != nullptr) {
-      for (std::size_t j = 0; j < visible; ++j) row[j] += bias[r * stride + j];
-    }
-    const T largest = *std::max_element(row, row + visible);
-    std::fill(row + visible, row + keys, largest);
-    for (std::size_t j = 0; j < keys; ++j) row[j] -= largest;
-    exp_of(row, row, keys);
-    std::fill(row + visible, row + keys, T{});
-    const T per_sum = T{1} / sum(row, keys);
-    for (std::size_t j = 0; j < keys; ++j) row[j] *= per_sum;
-  }
+  kernels<T>().softmax({weights, stride, part.rows, part.range->first_visible + part.first,
+                        part.slate->key_count, keys, scale_, bias});
   const View<const T> v = in.v.slice(part.slate->key_begin, part.keys).columns(column, head_width_);
   gemm(left<T>(logits), v, o, GemmStart::kZero);
   for (std::size_t r = 0; r < part.rows && part.visible(r) == 0; ++r) {
@@ -192,12 +174,8 @@ void Attention<T>::backward_part(const Inputs& in, const Part& part, const T* we
     if (d_weights_extra != nullptr) {
       for (std::size_t j = 0; j < keys; ++j) row[j] += d_weights_extra[r * stride + j];
     }
-    const T along = dot(row, weight, keys);
-    for (std::size_t j = 0; j < keys; ++j) row[j] = weight[j] * (row[j] - along);
-    if (d_bias != nullptr) {
-      for (std::size_t j = 0; j < part.visible(r); ++j) d_bias[r * stride + j] += row[j];
-    }
-    for (std::size_t j = 0; j < keys; ++j) row[j] *= scale_;
+    kernels<T>().softmax_backward(weight, row, keys, scale_,
+                                  d_bias == nullptr ? nullptr : d_bias + r * stride);
   }
   const View<const T> d_logits = scratch.d_weights.view().columns(0, part.keys);
   const View<const T> w{weights, part.rows, part.keys, stride};

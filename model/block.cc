@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "model/simd.h"
+#include "base/check.h"
+#include "model/kernels.h"
 #include "model/vector_math.h"
 
 namespace sirenfeed::model {
@@ -11,26 +12,17 @@ namespace {
 /// out = x + scale · branch.
 template <class T>
 void add_branch(View<const T> x, const Matrix<T>& branch, T scale, Matrix<T>& out) {
-  for (std::size_t r = 0; r < x.rows; ++r) {
-    const T* from = x.row(r);
-    const T* add = branch.row(r);
-    T* to = out.row(r);
-    for (std::size_t c = 0; c < x.cols; ++c) to[c] = from[c] + scale * add[c];
-  }
+  SF_CHECK(x.stride == x.cols);
+  kernels<T>().add_scaled(x.data, branch.data(), scale, out.data(), branch.size());
 }
 
 /// d_branch = scale · d_x; returns Σ d_x · branch, the gradient of the scale.
 template <class T>
 T branch_backward(View<const T> d_x, const Matrix<T>& branch, T scale, Matrix<T>& d_branch) {
+  SF_CHECK(d_x.stride == d_x.cols);
   d_branch.resize(d_x.rows, d_x.cols);
-  T d_scale{};
-  for (std::size_t r = 0; r < d_x.rows; ++r) {
-    const T* from = d_x.row(r);
-    T* to = d_branch.row(r);
-    d_scale += dot(from, branch.row(r), d_x.cols);
-    for (std::size_t c = 0; c < d_x.cols; ++c) to[c] = scale * from[c];
-  }
-  return d_scale;
+  return kernels<T>().scale_and_dot(d_x.data, branch.data(), scale, d_branch.data(),
+                                    d_branch.size());
 }
 
 }  // namespace
@@ -61,16 +53,13 @@ void Block<T>::forward(const T* dense, View<const T> x, View<const T> a,
     matrix->resize(rows, d);
   }
   for (Matrix<T>* matrix : {&state.value_in, &state.k, &state.v}) matrix->resize(history, d);
-  for (Matrix<T>* matrix : {&state.hidden_before, &state.hidden_gate, &state.hidden}) {
-    matrix->resize(rows, feed_in_.out());
-  }
+  for (Matrix<T>* matrix : {&state.gate, &state.hidden}) matrix->resize(rows, feed_in_.out());
 
   norm1_.forward(dense, x, state.norm_content, state.u.view());
   query_.forward(dense, state.u.view(), state.q.view());
   key_.forward(dense, state.u.view().slice(0, history), state.k.view());
-  for (std::size_t r = 0; r < history; ++r) {  // v holds x + a until it holds the values
-    for (std::size_t c = 0; c < d; ++c) state.v.row(r)[c] = x.row(r)[c] + a.row(r)[c];
-  }
+  // v holds x + a until it holds the values.
+  kernels<T>().add_scaled(x.data, a.data, T{1}, state.v.data(), state.v.size());
   norm1_.forward(dense, state.v.view(), state.norm_value, state.value_in.view());
   value_.forward(dense, state.value_in.view(), state.v.view());
   if (shared.turns != nullptr) {
@@ -83,9 +72,8 @@ void Block<T>::forward(const T* dense, View<const T> x, View<const T> a,
   add_branch(x, state.attended, dense[residual_], state.middle);
 
   norm2_.forward(dense, state.middle.view(), state.norm_middle, state.feed_in.view());
-  feed_in_.forward(dense, state.feed_in.view(), state.hidden_before.view());
-  silu_of(state.hidden_before.data(), state.hidden_gate.data(), state.hidden.data(),
-          state.hidden.size());
+  feed_in_.forward(dense, state.feed_in.view(), state.gate.view());
+  silu_of(state.gate.data(), state.gate.data(), state.hidden.data(), state.hidden.size());
   feed_out_.forward(dense, state.hidden.view(), state.fed.view());
   add_branch<T>(state.middle.view(), state.fed, dense[residual_ + 1], state.out);
 }
@@ -103,12 +91,11 @@ void Block<T>::feed_forward_backward(const T* dense, State& state, Scratch& scra
   d_dense[residual_ + 1] +=
       branch_backward<T>(d_x, state.fed, dense[residual_ + 1], scratch.d_branch);
   scratch.d_wide.resize(d_x.rows, feed_in_.out());
-  scratch.d_wide_before.resize(d_x.rows, feed_in_.out());
   feed_out_.backward(dense, state.hidden.view(), scratch.d_branch.view(), d_dense,
                      scratch.d_wide.view(), {}, scratch.transposed);
-  silu_backward(state.hidden_before.data(), state.hidden_gate.data(), scratch.d_wide.data(),
-                scratch.d_wide_before.data(), state.hidden.size());
-  feed_in_.backward(dense, state.feed_in.view(), scratch.d_wide_before.view(), d_dense,
+  silu_backward(state.gate.data(), state.hidden.data(), scratch.d_wide.data(),
+                scratch.d_wide.data(), state.hidden.size());
+  feed_in_.backward(dense, state.feed_in.view(), scratch.d_wide.view(), d_dense,
                     scratch.d_branch.view(), {}, scratch.transposed);
   norm2_.backward(dense, state.norm_middle, scratch.d_branch.view(), d_dense, d_x);
 }
@@ -131,8 +118,8 @@ void Block<T>::attention_backward(const T* dense, State& state, const AttentionS
                       {scratch.d_q.view(), scratch.d_k.view(), scratch.d_v.view(), d_dense + empty_,
                        shared.d_bias});
   if (shared.turns != nullptr) {
-    rotate_backward<T>(scratch.d_q.view(), state.q.view(), *shared.turns, 0, shared.d_theta);
-    rotate_backward<T>(scratch.d_k.view(), state.k.view(), *shared.turns, 0, shared.d_theta);
+    rotate_backward<T>(scratch.d_q.view(), state.q.view(), *shared.turns, 0, shared.d_turns);
+    rotate_backward<T>(scratch.d_k.view(), state.k.view(), *shared.turns, 0, shared.d_turns);
   }
   const View<T> d_u = scratch.d_branch.view();
   query_.backward(dense, state.u.view(), scratch.d_q.view(), d_dense, d_u, {}, scratch.transposed);

@@ -18,7 +18,7 @@ struct AttentionShared {
   const AttentionPlan* plan = nullptr;
   const Turns<T>* turns = nullptr;  // nullptr: the variant does not rotate
   const T* bias = nullptr;          // nullptr: no logit bias
-  View<T> d_theta;                  // [rows, P], += in backward
+  View<T> d_turns;                  // [rows, 2P], += in backward (model/rotation.h)
   T* d_bias = nullptr;
   AttentionScratch<T>* scratch = nullptr;
 };
@@ -30,18 +30,17 @@ class Block {
     typename LayerNorm<T>::State norm_content;
     typename LayerNorm<T>::State norm_value;
     typename LayerNorm<T>::State norm_middle;
-    Matrix<T> u;              // LN1(x) [rows, d]
-    Matrix<T> value_in;       // LN1(x + a) [history, d]
-    Matrix<T> q;              // rotated [rows, d]
-    Matrix<T> k;              // rotated [history, d]
-    Matrix<T> v;              // [history, d]
-    std::vector<T> weights;   // softmax
-    Matrix<T> heads;          // concatenated heads [rows, d]
-    Matrix<T> attended;       // W_o heads
-    Matrix<T> middle;         // x after the attention
-    Matrix<T> feed_in;        // LN2(middle)
-    Matrix<T> hidden_before;  // [rows, 4d]
-    Matrix<T> hidden_gate;
+    Matrix<T> u;             // LN1(x) [rows, d]
+    Matrix<T> value_in;      // LN1(x + a) [history, d]
+    Matrix<T> q;             // rotated [rows, d]
+    Matrix<T> k;             // rotated [history, d]
+    Matrix<T> v;             // [history, d]
+    std::vector<T> weights;  // softmax
+    Matrix<T> heads;         // concatenated heads [rows, d]
+    Matrix<T> attended;      // W_o heads
+    Matrix<T> middle;        // x after the attention
+    Matrix<T> feed_in;       // LN2(middle)
+    Matrix<T> gate;          // of the SiLU [rows, 4d]
     Matrix<T> hidden;
     Matrix<T> fed;
     Matrix<T> out;  // x after the layer [rows, d]
@@ -50,7 +49,6 @@ class Block {
   struct Scratch {
     Matrix<T> d_branch;  // [rows, d]
     Matrix<T> d_wide;    // [rows, 4d]
-    Matrix<T> d_wide_before;
     Matrix<T> d_q;
     Matrix<T> d_k;
     Matrix<T> d_v;

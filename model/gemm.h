@@ -5,15 +5,10 @@
 // and its cache-sized blocks sum in another order).
 #include <cstddef>
 
+#include "model/kernels.h"
 #include "model/matrix.h"
 
 namespace sirenfeed::model {
-
-enum class GemmStart {
-  kZero,  // C = A·B
-  kBias,  // C = bias + A·B, bias [N] for every row
-  kAdd,   // C += A·B
-};
 
 /// A operand: element (r, k) is data[r · row_step + k · k_step]; a transposed view swaps the steps.
 template <class T>

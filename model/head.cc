@@ -50,12 +50,8 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   const T* dense = model.dense.data();
   const std::size_t rows = inputs.token.rows;
   state.input.resize(rows, layer0_.in());
-  for (Matrix<T>* matrix : {&state.before0, &state.gate0, &state.hidden0}) {
-    matrix->resize(rows, layer0_.out());
-  }
-  for (Matrix<T>* matrix : {&state.before1, &state.gate1, &state.hidden1}) {
-    matrix->resize(rows, layer1_.out());
-  }
+  for (Matrix<T>* matrix : {&state.gate0, &state.hidden0}) matrix->resize(rows, layer0_.out());
+  for (Matrix<T>* matrix : {&state.gate1, &state.hidden1}) matrix->resize(rows, layer1_.out());
   state.z.resize(rows, layer2_.out());
 
   const View<T> input = state.input.view();
@@ -67,10 +63,10 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   for (std::size_t r = 0; r < rows; ++r) {
     std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
   }
-  layer0_.forward(dense, input, state.before0.view());
-  silu_of(state.before0.data(), state.gate0.data(), state.hidden0.data(), state.hidden0.size());
-  layer1_.forward(dense, state.hidden0.view(), state.before1.view());
-  silu_of(state.before1.data(), state.gate1.data(), state.hidden1.data(), state.hidden1.size());
+  layer0_.forward(dense, input, state.gate0.view());
+  silu_of(state.gate0.data(), state.gate0.data(), state.hidden0.data(), state.hidden0.size());
+  layer1_.forward(dense, state.hidden0.view(), state.gate1.view());
+  silu_of(state.gate1.data(), state.gate1.data(), state.hidden1.data(), state.hidden1.size());
   layer2_.forward(dense, state.hidden1.view(), state.z.view());
   wide_actions_.add_forward(dense, actions, state.z.view());
   wide_context_.add_forward(dense, context, state.z.view());
@@ -86,11 +82,11 @@ View<const T> Head<T>::backward(const BasicModel<T>& model, State& state, View<c
   state.d_before.resize(input.rows, layer1_.out());
   layer2_.backward(dense, state.hidden1.view(), d_z, d_dense, state.d_hidden.view(), {},
                    state.transposed);
-  silu_backward(state.before1.data(), state.gate1.data(), state.d_hidden.data(),
+  silu_backward(state.gate1.data(), state.hidden1.data(), state.d_hidden.data(),
                 state.d_before.data(), state.d_before.size());
   layer1_.backward(dense, state.hidden0.view(), state.d_before.view(), d_dense,
                    state.d_hidden.view(), {}, state.transposed);
-  silu_backward(state.before0.data(), state.gate0.data(), state.d_hidden.data(),
+  silu_backward(state.gate0.data(), state.hidden0.data(), state.d_hidden.data(),
                 state.d_before.data(), state.d_before.size());
   layer0_.backward(dense, input, state.d_before.view(), d_dense, state.d_input.view(), {},
                    state.transposed);

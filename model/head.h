@@ -13,11 +13,9 @@ class Head {
   struct State {
     typename LayerNorm<T>::State norm_token;
     typename LayerNorm<T>::State norm_pooled;
-    Matrix<T> input;    // [candidates, 2d + F + H (A + 1)]
-    Matrix<T> before0;  // [candidates, 64]
-    Matrix<T> gate0;
+    Matrix<T> input;  // [candidates, 2d + F + H (A + 1)]
+    Matrix<T> gate0;  // [candidates, 64]
     Matrix<T> hidden0;
-    Matrix<T> before1;
     Matrix<T> gate1;
     Matrix<T> hidden1;
     Matrix<T> z;  // [candidates, K]

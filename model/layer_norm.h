@@ -20,9 +20,10 @@ class LayerNorm {
   LayerNorm(const ParameterLayout& layout, const std::string& prefix);
 
   void forward(const T* dense, View<const T> x, State& state, View<T> y) const;
+  /// The same values without what backward() needs.
+  void infer(const T* dense, View<const T> x, View<T> y) const;
   /// d_x += …; d_dense += ….
-  void backward(const T* dense, const State& state, View<const T> d_y, T* d_dense,
-                View<T> d_x) const;
+  void backward(const T* dense, State& state, View<const T> d_y, T* d_dense, View<T> d_x) const;
 
  private:
   std::size_t weight_ = 0;

@@ -41,11 +41,7 @@ void Linear<T>::backward(const T* dense, View<const T> x, View<const T> d_y, T* 
                          View<T> d_x, BackwardOptions options, Matrix<T>& scratch) const {
   gemm(left_transposed(x), d_y, View<T>{d_dense + weight_, in_, out_, out_}, GemmStart::kAdd);
   if (has_bias_) {
-    T* d_bias = d_dense + bias_;
-    for (std::size_t r = 0; r < d_y.rows; ++r) {
-      const T* row = d_y.row(r);
-      for (std::size_t o = 0; o < out_; ++o) d_bias[o] += row[o];
-    }
+    kernels<T>().add_columns(d_y.data, d_y.stride, d_y.rows, out_, d_dense + bias_);
   }
   if (d_x.data == nullptr) return;
   scratch.resize(out_, in_);

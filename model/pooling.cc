@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/gemm.h"
-#include "model/simd.h"
 
 namespace sirenfeed::model {
 namespace {
@@ -115,8 +114,8 @@ void Pooling<T>::backward(const BasicModel<T>& model, View<const T> x, View<cons
       state.weights, state.d_heads.view(), state.d_weights.data(), *shared.scratch,
       {state.d_q.view(), state.d_k.view(), state.d_v.view(), d_dense + empty_, shared.d_bias});
   if (shared.turns != nullptr) {
-    rotate_backward<T>(state.d_q.view(), state.q.view(), *shared.turns, history, shared.d_theta);
-    rotate_backward<T>(state.d_k.view(), state.k.view(), *shared.turns, 0, shared.d_theta);
+    rotate_backward<T>(state.d_q.view(), state.q.view(), *shared.turns, history, shared.d_turns);
+    rotate_backward<T>(state.d_k.view(), state.k.view(), *shared.turns, 0, shared.d_turns);
   }
   query_.backward(dense, x.slice(history, candidates), state.d_q.view(), d_dense,
                   d_x.slice(history, candidates), {.add = true}, state.transposed);

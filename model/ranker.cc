@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "model/logit_bias.h"
-#include "model/vector_math.h"
 #include "model/workspace.h"
 
 namespace sirenfeed::model {
@@ -68,7 +67,7 @@ class TransformerRanker final : public BasicRanker<T> {
     const std::size_t candidates = ws.index.candidate_rows();
     ws.d_x.resize_zero(ws.index.rows(), ws.x.cols());
     ws.d_a.resize_zero(history, ws.x.cols());
-    ws.d_theta.resize_zero(ws.index.rows(), planes_);
+    ws.d_turns.resize_zero(ws.index.rows(), 2 * planes_);
     ws.d_pooled.resize(candidates, ws.x.cols());
     if (logit_bias_ != nullptr) ws.d_logit_bias.assign(ws.block_plan.weights_size, T{});
     clear_row_gradients(ws.rows);
@@ -84,6 +83,7 @@ class TransformerRanker final : public BasicRanker<T> {
       layers_[i].backward(dense, ws.layers[i], shared(ws, ws.block_plan), ws.block_scratch, d_dense,
                           ws.d_x.view(), ws.d_a.view());
     }
+    fold_turns(ws.d_turns, ws.d_theta);
     const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
     for (const auto& term : angle_terms_) term->backward(context, ws.d_theta.view(), d_dense);
     if (logit_bias_ != nullptr) {
@@ -101,10 +101,7 @@ class TransformerRanker final : public BasicRanker<T> {
     ws.theta.resize_zero(ws.index.rows(), planes_);
     const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
     for (const auto& term : angle_terms_) term->add(context, ws.theta.view());
-    ws.turns.cosine.resize(ws.theta.rows(), planes_);
-    ws.turns.sine.resize(ws.theta.rows(), planes_);
-    cos_of(ws.theta.data(), ws.turns.cosine.data(), ws.theta.size());
-    sin_of(ws.theta.data(), ws.turns.sine.data(), ws.theta.size());
+    make_turns(ws.theta, ws.turns);
   }
 
   AttentionShared<T> shared(Impl& ws, const AttentionPlan& plan) const {
@@ -115,7 +112,7 @@ class TransformerRanker final : public BasicRanker<T> {
       shared.bias = ws.logit_bias.data();
       shared.d_bias = ws.d_logit_bias.data();
     }
-    shared.d_theta = ws.d_theta.view();
+    shared.d_turns = ws.d_turns.view();
     shared.scratch = &ws.attention_scratch;
     return shared;
   }

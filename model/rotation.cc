@@ -1,51 +1,67 @@
 #include "model/rotation.h"
 
+#include "base/check.h"
+#include "model/kernels.h"
+#include "model/vector_math.h"
+
 namespace sirenfeed::model {
 
 template <class T>
-void rotate(View<T> x, const Turns<T>& turns, std::size_t first_row) {
-  const std::size_t planes = turns.cosine.cols();
-  for (std::size_t r = 0; r < x.rows; ++r) {
-    const T* cosine = turns.cosine.row(first_row + r);
-    const T* sine = turns.sine.row(first_row + r);
-    for (T* pair = x.row(r); pair < x.row(r) + x.cols; pair += 2 * planes) {
-      for (std::size_t j = 0; j < planes; ++j) {
-        const T e = pair[2 * j];
-        const T o = pair[2 * j + 1];
-        pair[2 * j] = e * cosine[j] - o * sine[j];
-        pair[2 * j + 1] = e * sine[j] + o * cosine[j];
-      }
-    }
+void make_turns(const Matrix<T>& theta, Turns<T>& turns) {
+  const std::size_t n = theta.size();
+  turns.cosine.resize(theta.rows(), 2 * theta.cols());
+  turns.sine.resize(theta.rows(), 2 * theta.cols());
+  turns.plane_values.resize(theta.rows(), theta.cols());
+  T* const value = turns.plane_values.data();
+  T* const cosine = turns.cosine.data();
+  T* const sine = turns.sine.data();
+  cos_of(theta.data(), value, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    cosine[2 * i] = value[i];
+    cosine[2 * i + 1] = value[i];
   }
+  sin_of(theta.data(), value, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    sine[2 * i] = -value[i];
+    sine[2 * i + 1] = value[i];
+  }
+}
+
+template <class T>
+void rotate(View<T> x, const Turns<T>& turns, std::size_t first_row) {
+  if (x.rows == 0) return;
+  SF_CHECK(first_row + x.rows <= turns.cosine.rows());
+  kernels<T>().rotate({x.data, x.rows, x.cols, x.stride, turns.cosine.row(first_row),
+                       turns.sine.row(first_row), turns.cosine.cols(), nullptr, nullptr});
 }
 
 template <class T>
 void rotate_backward(View<T> d_x, View<const T> rotated, const Turns<T>& turns,
-                     std::size_t first_row, View<T> d_theta) {
-  const std::size_t planes = turns.cosine.cols();
-  for (std::size_t r = 0; r < d_x.rows; ++r) {
-    const T* cosine = turns.cosine.row(first_row + r);
-    const T* sine = turns.sine.row(first_row + r);
-    T* d_angle = d_theta.row(first_row + r);
-    for (std::size_t c = 0; c < d_x.cols; c += 2 * planes) {
-      T* d_pair = d_x.row(r) + c;
-      const T* pair = rotated.row(r) + c;
-      for (std::size_t j = 0; j < planes; ++j) {
-        const T d_e = d_pair[2 * j];
-        const T d_o = d_pair[2 * j + 1];
-        d_angle[j] += d_o * pair[2 * j] - d_e * pair[2 * j + 1];
-        d_pair[2 * j] = d_e * cosine[j] + d_o * sine[j];
-        d_pair[2 * j + 1] = d_o * cosine[j] - d_e * sine[j];
-      }
-    }
-  }
+                     std::size_t first_row, View<T> d_turns) {
+  if (d_x.rows == 0) return;
+  SF_CHECK(rotated.stride == d_x.stride && d_turns.stride == turns.cosine.cols());
+  kernels<T>().rotate_backward({d_x.data, d_x.rows, d_x.cols, d_x.stride,
+                                turns.cosine.row(first_row), turns.sine.row(first_row),
+                                turns.cosine.cols(), rotated.data, d_turns.row(first_row)});
 }
 
+template <class T>
+void fold_turns(const Matrix<T>& d_turns, Matrix<T>& d_theta) {
+  d_theta.resize(d_turns.rows(), d_turns.cols() / 2);
+  const T* const half = d_turns.data();
+  T* const whole = d_theta.data();
+  for (std::size_t i = 0; i < d_theta.size(); ++i) whole[i] = half[2 * i + 1] - half[2 * i];
+}
+
+template void make_turns(const Matrix<float>&, Turns<float>&);
+template void make_turns(const Matrix<double>&, Turns<double>&);
 template void rotate(View<float>, const Turns<float>&, std::size_t);
 template void rotate(View<double>, const Turns<double>&, std::size_t);
 template void rotate_backward(View<float>, View<const float>, const Turns<float>&, std::size_t,
                               View<float>);
 template void rotate_backward(View<double>, View<const double>, const Turns<double>&, std::size_t,
                               View<double>);
+template void fold_turns(const Matrix<float>&, Matrix<float>&);
+template void fold_turns(const Matrix<double>&, Matrix<double>&);
 
 }  // namespace sirenfeed::model

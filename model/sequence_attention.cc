@@ -12,7 +12,6 @@
 #include "model/linear.h"
 #include "model/logit_bias.h"
 #include "model/rotation.h"
-#include "model/vector_math.h"
 
 namespace sirenfeed::model {
 namespace {
@@ -90,7 +89,7 @@ struct BasicSequenceAttention<T>::Impl {
   View<const T> x;
   View<const T> values;
   Matrix<T> q, k, v, heads;
-  Matrix<T> d_heads, d_q, d_k, d_v, d_theta, scratch;
+  Matrix<T> d_heads, d_q, d_k, d_v, d_turns, d_theta, scratch;
 
   explicit Impl(const SequenceAttentionConfig& from)
       : config(from),
@@ -207,10 +206,7 @@ void BasicSequenceAttention<T>::Impl::turn() {
   theta.resize_zero(index.rows(), planes);
   const AngleContext<T> context{model, index, rows, angles};
   for (const auto& term : angle_terms) term->add(context, theta.view());
-  turns.cosine.resize(theta.rows(), planes);
-  turns.sine.resize(theta.rows(), planes);
-  cos_of(theta.data(), turns.cosine.data(), theta.size());
-  sin_of(theta.data(), turns.sine.data(), theta.size());
+  make_turns(theta, turns);
   rotate(q.view(), turns, 0);
   rotate(k.view(), turns, 0);
 }
@@ -292,7 +288,7 @@ void BasicSequenceAttention<T>::backward(View<const T> d_y, View<T> d_x, View<T>
   for (Matrix<T>* matrix : {&impl.d_heads, &impl.d_q, &impl.d_k, &impl.d_v}) {
     matrix->resize(n, d_y.cols);
   }
-  impl.d_theta.resize_zero(n, static_cast<std::size_t>(impl.model.config.planes()));
+  impl.d_turns.resize_zero(n, 2 * static_cast<std::size_t>(impl.model.config.planes()));
   impl.output.backward(dense, impl.heads.view(), d_y, d_dense, impl.d_heads.view(), {},
                        impl.scratch);
   if (impl.logit_bias != nullptr) impl.d_bias.assign(impl.plan.weights_size, T{});
@@ -301,8 +297,9 @@ void BasicSequenceAttention<T>::backward(View<const T> d_y, View<T> d_x, View<T>
       {impl.d_q.view(), impl.d_k.view(), impl.d_v.view(), d_dense + impl.empty_offset(),
        impl.logit_bias == nullptr ? nullptr : impl.d_bias.data()});
   if (!impl.angle_terms.empty()) {
-    rotate_backward<T>(impl.d_q.view(), impl.q.view(), impl.turns, 0, impl.d_theta.view());
-    rotate_backward<T>(impl.d_k.view(), impl.k.view(), impl.turns, 0, impl.d_theta.view());
+    rotate_backward<T>(impl.d_q.view(), impl.q.view(), impl.turns, 0, impl.d_turns.view());
+    rotate_backward<T>(impl.d_k.view(), impl.k.view(), impl.turns, 0, impl.d_turns.view());
+    fold_turns(impl.d_turns, impl.d_theta);
     const AngleContext<T> context{impl.model, impl.index, impl.rows, impl.angles};
     for (const auto& term : impl.angle_terms) {
       term->backward(context, impl.d_theta.view(), d_dense);

@@ -11,12 +11,12 @@ template <class T>
 void cos_of(const T* x, T* y, std::size_t n);
 template <class T>
 void exp_of(const T* x, T* y, std::size_t n);
-/// gate = σ(x), y = x · gate.
+/// gate = σ(x), y = x · gate. `gate` may be x itself.
 template <class T>
 void silu_of(const T* x, T* gate, T* y, std::size_t n);
-/// d_x = d_y · gate · (1 + x (1 − gate)).
+/// d_x = d_y · gate · (1 + x (1 − gate)), with x · gate = y.
 template <class T>
-void silu_backward(const T* x, const T* gate, const T* d_y, T* d_x, std::size_t n);
+void silu_backward(const T* gate, const T* y, const T* d_y, T* d_x, std::size_t n);
 
 extern template void sin_of(const float*, float*, std::size_t);
 extern template void cos_of(const float*, float*, std::size_t);

@@ -37,7 +37,8 @@ struct BasicWorkspace<T>::Impl {
 
   Matrix<T> d_x;
   Matrix<T> d_a;
-  Matrix<T> d_theta;
+  Matrix<T> d_turns;  // [rows, 2P]
+  Matrix<T> d_theta;  // [rows, P]
   Matrix<T> d_pooled;
 };
 

@@ -4,6 +4,7 @@
 #include "model/angle_path.h"
 #include "model/attention.h"
 #include "model/block.h"
+#include "model/kernels.h"
 #include "model/model_file.h"
 #include "model/ranker.h"
 #include "model/rotation.h"
@@ -159,19 +160,19 @@ TEST(GoldenParts, AnglePathsMatchTheAuthors) {
 /// Θ = w f + λ θ_base position, as the fixtures define it.
 Turns<float> turns_of(const Matrix<float>& f, const std::vector<double>& w, double lambda,
                       double base, std::size_t head_width) {
-  Turns<float> turns;
-  turns.cosine.resize(f.rows(), f.cols());
-  turns.sine.resize(f.rows(), f.cols());
+  Matrix<float> angles;
+  angles.resize(f.rows(), f.cols());
   for (std::size_t r = 0; r < f.rows(); ++r) {
     for (std::size_t j = 0; j < f.cols(); ++j) {
       const double theta_base =
           std::pow(base, -2.0 * static_cast<double>(j) / static_cast<double>(head_width));
       const double theta = w[j] * static_cast<double>(f.row(r)[j]) +
                            lambda * theta_base * static_cast<double>(f.rows() - 1 - r);
-      turns.cosine.row(r)[j] = static_cast<float>(std::cos(theta));
-      turns.sine.row(r)[j] = static_cast<float>(std::sin(theta));
+      angles.row(r)[j] = static_cast<float>(theta);
     }
   }
+  Turns<float> turns;
+  make_turns(angles, turns);
   return turns;
 }
 
@@ -185,8 +186,17 @@ TEST(GoldenParts, RotationMatchesTheAuthors) {
   const Turns<float> turns =
       turns_of(f, numbers<double>(fixture.at("w")), fixture.at("lambda_").to_number<double>(),
                fixture.at("base").to_number<double>(), 2 * f.cols());
-  expect_near(turns.cosine.view(), numbers<double>(fixture.at("cos")), "cos");
-  expect_near(turns.sine.view(), numbers<double>(fixture.at("sin")), "sin");
+  Matrix<float> cosine;  // of each plane once
+  Matrix<float> sine;
+  for (Matrix<float>* matrix : {&cosine, &sine}) matrix->resize(rows, f.cols());
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    cosine.data()[i] = turns.cosine.data()[2 * i];
+    sine.data()[i] = turns.sine.data()[2 * i + 1];
+    EXPECT_EQ(turns.cosine.data()[2 * i + 1], cosine.data()[i]);
+    EXPECT_EQ(turns.sine.data()[2 * i], -sine.data()[i]);
+  }
+  expect_near(std::as_const(cosine).view(), numbers<double>(fixture.at("cos")), "cos");
+  expect_near(std::as_const(sine).view(), numbers<double>(fixture.at("sin")), "sin");
   for (const auto& [from, to] : {std::pair{"q", "q_rot"}, std::pair{"k", "k_rot"}}) {
     for (std::size_t head = 0; head < fixture.at(from).as_array().size(); ++head) {
       auto x = numbers<float>(fixture.at(from).at(head));
@@ -238,9 +248,10 @@ TEST(GoldenParts, BlocksMatchTheAuthors) {
   auto x = numbers<float>(fixture.at("x"));
   auto a = numbers<float>(fixture.at("a"));
   AttentionPlan plan;
-  plan.slates.push_back({0, 5, 8, {{0, 5, 0, 0, 0}}});
+  constexpr std::size_t kPadded = padded<float>(5);
+  plan.slates.push_back({0, 5, kPadded, {{0, 5, 0, 0, 0}}});
   plan.slate_count = 1;
-  plan.weights_size = 2 * 5 * 8;
+  plan.weights_size = 2 * 5 * kPadded;
   AttentionScratch<float> scratch;
   AttentionShared<float> shared;
   shared.plan = &plan;
@@ -289,9 +300,10 @@ TEST(GoldenParts, PoolingMatchesTheAuthors) {
   rotate(q.view(), turns, 0);
   rotate(k.view(), turns, 0);
   AttentionPlan plan;
-  plan.slates.push_back({0, 5, 8, {{0, 5, 0, 0, 0}}});
+  constexpr std::size_t kPadded = padded<float>(5);
+  plan.slates.push_back({0, 5, kPadded, {{0, 5, 0, 0, 0}}});
   plan.slate_count = 1;
-  plan.weights_size = 2 * 5 * 8;
+  plan.weights_size = 2 * 5 * kPadded;
   AttentionScratch<float> scratch;
   std::vector<float> weights;
   const Attention<float> attention(2, 8, fixture.at("attn_scale").to_number<double>());

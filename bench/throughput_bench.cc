@@ -1,0 +1,319 @@
+// Training exposures/s against threads, latency of scoring 500 candidates, what SIREN-RoPE costs
+// over plain rotation, and the share of the machine's own matrix-product peak that training
+// reaches.
+//
+//   throughput_bench               prints the tables
+//   throughput_bench --write DIR   writes the workload and our answers for bench/torch_peer
+//   throughput_bench --serve       reads "train|score SIZE VARIANT TOKENS THREADS SECONDS" line by
+//                                  line, answers each with one line of JSON
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "base/build_info.h"
+#include "bench/throughput_case.h"
+#include "model/model_file.h"
+#include "model/ranker.h"
+#include "trainer/online_trainer.h"
+
+namespace sirenfeed::bench {
+namespace {
+
+using model::Variant;
+using trainer::DecodedExample;
+using trainer::OnlineTrainer;
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::cerr << "throughput_bench: " << why << '\n';
+  std::exit(1);
+}
+
+template <class T>
+T need(base::Result<T> result) {
+  if (!result) give_up(result.error().message);
+  return *std::move(result);
+}
+
+ModelSize size_named(const std::string& name) {
+  for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
+    if (name == size.name) return size;
+  }
+  give_up("no size " + name);
+}
+
+struct Task {
+  std::string work;
+  std::string size;
+  std::string variant;
+  std::size_t tokens = 0;
+  std::size_t threads = 0;
+  [[nodiscard]] std::string key() const {
+    return fmt::format("{} {} {} {} {}", work, size, variant, tokens, threads);
+  }
+};
+
+std::vector<const DecodedExample*> batch_of(const std::vector<DecodedExample>& examples,
+                                            std::size_t number, std::size_t size) {
+  std::vector<const DecodedExample*> batch;
+  for (std::size_t i = 0; i < size; ++i) {
+    batch.push_back(&examples[(number * size + i) % examples.size()]);
+  }
+  return batch;
+}
+
+/// One thing to be timed; each call of run() is one batch learned or one slate scored.
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  virtual void run() = 0;
+  [[nodiscard]] virtual std::size_t exposures() const = 0;  // of one run
+};
+
+class Training final : public Contender {
+ public:
+  Training(const model::Model& start, std::size_t tokens, std::size_t threads) {
+    trainer::StepConfig config;
+    config.threads = threads;
+    trainer_ = need(OnlineTrainer::create(start, config));
+    batch_size_ = config.batch_examples;
+    examples_ = make_case_examples(kBatches * batch_size_, tokens, kCandidates);
+    for (std::size_t b = 0; b < kBatches; ++b) {
+      batches_.push_back(batch_of(examples_, b, batch_size_));
+    }
+  }
+  void run() override {
+    if (!trainer_->learn(batches_[next_++ % kBatches]).learned) give_up("a batch was skipped");
+  }
+  [[nodiscard]] std::size_t exposures() const override { return batch_size_ * kCandidates; }
+  [[nodiscard]] std::string state() const {
+    std::string bytes;
+    trainer_->append_to(bytes);
+    return bytes;
+  }
+
+ private:
+  std::unique_ptr<OnlineTrainer> trainer_;
+  std::vector<DecodedExample> examples_;
+  std::vector<std::vector<const DecodedExample*>> batches_;
+  std::size_t batch_size_ = 0;
+  std::size_t next_ = 0;
+};
+
+class Scoring final : public Contender {
+ public:
+  Scoring(model::Model model, std::size_t tokens)
+      : model_(std::move(model)),
+        ranker_(need(model::make_ranker(model_.config))),
+        examples_(make_case_examples(1, tokens, kScoredCandidates)),
+        logits_(kScoredCandidates * model_.config.n_tasks()) {}
+  void run() override {
+    const auto scored =
+        model::score(*ranker_, model_, examples_[0].slate, workspace_, std::span(logits_));
+    if (!scored) give_up(scored.error().message);
+  }
+  [[nodiscard]] std::size_t exposures() const override { return kScoredCandidates; }
+  [[nodiscard]] const std::vector<DecodedExample>& examples() const { return examples_; }
+  [[nodiscard]] const std::vector<float>& logits() const { return logits_; }
+
+ private:
+  model::Model model_;
+  std::unique_ptr<const model::Ranker> ranker_;
+  std::vector<DecodedExample> examples_;
+  model::Workspace workspace_;
+  std::vector<float> logits_;
+};
+
+std::unique_ptr<Contender> make_contender(const Task& task) {
+  const model::Model model =
+      make_case_model(size_named(task.size), need(model::parse_variant(task.variant)));
+  if (task.work == "train") return std::make_unique<Training>(model, task.tokens, task.threads);
+  if (task.work == "score") return std::make_unique<Scoring>(model, task.tokens);
+  give_up("no work " + task.work);
+}
+
+/// Milliseconds of the fastest and of the median run within `seconds`.
+struct Timing {
+  double median_ms = 0;
+  double best_ms = 0;
+  std::size_t runs = 0;
+};
+Timing time_runs(Contender& contender, double seconds) {
+  std::vector<double> took;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (auto begin = Clock::now(); begin < end || took.size() < 3;) {
+    contender.run();
+    const auto now = Clock::now();
+    took.push_back(std::chrono::duration<double, std::milli>(now - begin).count());
+    begin = now;
+  }
+  std::sort(took.begin(), took.end());
+  return {took[took.size() / 2], took.front(), took.size()};
+}
+
+// One long slate scored whole, and cut in pieces and in other company: equal bits.
+void check_scores(const Scoring& scoring, const ModelSize& size, Variant variant) {
+  const model::Model model = make_case_model(size, variant);
+  const auto ranker = need(model::make_ranker(model.config));
+  const std::size_t tasks = model.config.n_tasks();
+  model::Slate part = scoring.examples()[0].slate;
+  const std::vector<float> context = part.context;
+  const std::vector<model::ItemRef> all = part.candidates;
+  const std::size_t width = model.config.n_context();
+  model::Workspace workspace;
+  for (const std::size_t first : {std::size_t{0}, std::size_t{7}, std::size_t{493}}) {
+    const std::size_t count = std::min<std::size_t>(7, all.size() - first);
+    part.candidates.assign(all.begin() + static_cast<std::ptrdiff_t>(first),
+                           all.begin() + static_cast<std::ptrdiff_t>(first + count));
+    part.context.assign(context.begin() + static_cast<std::ptrdiff_t>(first * width),
+                        context.begin() + static_cast<std::ptrdiff_t>((first + count) * width));
+    std::vector<float> logits(count * tasks);
+    if (!model::score(*ranker, model, part, workspace, logits)) give_up("score failed");
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (!std::isfinite(logits[i]) || logits[i] != scoring.logits()[first * tasks + i]) {
+        give_up("a candidate's score depends on those beside it");
+      }
+    }
+  }
+}
+
+// One and two threads must give the same bytes.
+void check_threads(const ModelSize& size, std::size_t tokens) {
+  const model::Model model = make_case_model(size, Variant::kSiren);
+  Training one(model, tokens, 1);
+  Training two(model, tokens, 2);
+  for (int batch = 0; batch < 4; ++batch) {
+    one.run();
+    two.run();
+  }
+  if (one.state() != two.state()) give_up("one and two threads give different models");
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file) give_up("cannot write " + path.string());
+}
+
+/// SIZE-VARIANT/{model.safetensors, train_TOKENS.json, score_TOKENS.json, expected.json}
+void write_cases(const std::filesystem::path& folder) {
+  for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
+    for (const Variant variant : {Variant::kSiren, Variant::kOrdinal}) {
+      const model::Model model = make_case_model(size, variant);
+      const auto to = folder / fmt::format("{}-{}", size.name, model::variant_name(variant));
+      std::filesystem::create_directories(to);
+      if (const auto saved = model::save_model(model, to / "model.safetensors"); !saved) {
+        give_up(saved.error().message);
+      }
+      boost::json::object expected;
+      for (const std::size_t tokens : {std::size_t{7}, std::size_t{128}}) {
+        const auto trainer = need(OnlineTrainer::create(model, {}));
+        const std::size_t batch = trainer->config().batch_examples;
+        const auto examples = make_case_examples(kBatches * batch, tokens, kCandidates);
+        const trainer::StepReport report = trainer->learn(batch_of(examples, 0, batch));
+        Scoring scoring(model, tokens);
+        scoring.run();
+        check_scores(scoring, size, variant);
+        write_file(to / fmt::format("train_{}.json", tokens), examples_json(examples));
+        write_file(to / fmt::format("score_{}.json", tokens), examples_json(scoring.examples()));
+        expected[std::to_string(tokens)] =
+            boost::json::object{{"loss", report.loss},
+                                {"gradient_norm", report.gradient_norm},
+                                {"batch", batch},
+                                {"logits", boost::json::value_from(scoring.logits())}};
+      }
+      write_file(to / "expected.json", boost::json::serialize(expected));
+    }
+  }
+}
+
+void serve() {
+  std::map<std::string, std::unique_ptr<Contender>> contenders;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    Task task;
+    double seconds = 0;
+    if (!(words >> task.work >> task.size >> task.variant >> task.tokens >> task.threads >>
+          seconds)) {
+      give_up("cannot read: " + line);
+    }
+    std::unique_ptr<Contender>& contender = contenders[task.key()];
+    if (!contender) {
+      contender = make_contender(task);
+      for (int warm = 0; warm < 3; ++warm) contender->run();
+    }
+    const Timing timing = time_runs(*contender, seconds);
+    std::cout << boost::json::serialize(boost::json::object{{"median_ms", timing.median_ms},
+                                                            {"best_ms", timing.best_ms},
+                                                            {"runs", timing.runs},
+                                                            {"exposures", contender->exposures()}})
+              << std::endl;
+  }
+}
+
+/// Interleaved: every contender has its turn in each round; a figure is the median over rounds.
+std::vector<double> compare(std::vector<Contender*> contenders, int rounds, double seconds) {
+  std::vector<std::vector<double>> medians(contenders.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t c = 0; c < contenders.size(); ++c) {
+      medians[c].push_back(time_runs(*contenders[c], seconds).median_ms);
+    }
+  }
+  std::vector<double> out;
+  for (auto& of_one : medians) {
+    std::sort(of_one.begin(), of_one.end());
+    out.push_back(of_one[of_one.size() / 2]);
+  }
+  return out;
+}
+
+void print_tables() {
+  constexpr int kRounds = 7;
+  constexpr double kSeconds = 0.15;
+  fmt::print("commit {}, {}\n\n", base::kCommit, base::kBuildType);
+  fmt::print("{:8} {:>7} {:>8} {:>14} {:>10}\n", "size", "history", "threads", "exposures/s",
+             "of one");
+  for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
+    for (const std::size_t tokens : {std::size_t{7}, std::size_t{128}}) {
+      check_threads(size, tokens);
+      const model::Model model = make_case_model(size, Variant::kSiren);
+      Training one(model, tokens, 1);
+      Training two(model, tokens, 2);
+      const auto took = compare({&one, &two}, kRounds, kSeconds);
+      for (std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
+        fmt::print("{:8} {:>7} {:>8} {:>14.0f} {:>10.2f}\n", size.name, tokens, threads,
+                   1e3 * static_cast<double>(one.exposures()) / took[threads - 1],
+                   took[0] / took[threads - 1]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sirenfeed::bench
+
+int main(int argc, char** argv) {
+  using namespace sirenfeed::bench;
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "--write" && argc == 3) {
+    write_cases(argv[2]);
+  } else if (mode == "--serve" && argc == 2) {
+    serve();
+  } else if (argc == 1) {
+    print_tables();
+  } else {
+    std::cerr << "usage: throughput_bench [--write DIR | --serve]\n";
+    return 2;
+  }
+  return 0;
+}

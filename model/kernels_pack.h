@@ -1,0 +1,178 @@
+#pragma once
+// Only for kernels_v3.cc and kernels_v4.cc: all of it has internal linkage and is compiled for the
+// includer's CPU level (see model/kernels.h).
+#include <cstddef>
+#include <cstdint>
+
+#include "model/kernels.h"
+
+namespace sirenfeed::model {
+namespace {
+
+#ifdef __AVX512F__
+constexpr std::size_t kParts = 1;
+#else
+constexpr std::size_t kParts = 2;
+#endif
+constexpr std::size_t kPartBytes = 64 / kParts;
+
+template <class T>
+struct Part;
+template <>
+struct Part<float> {
+  using Vec = float __attribute__((vector_size(kPartBytes)));
+  using Int = std::int32_t __attribute__((vector_size(kPartBytes)));
+};
+template <>
+struct Part<double> {
+  using Vec = double __attribute__((vector_size(kPartBytes)));
+  using Int = std::int64_t __attribute__((vector_size(kPartBytes)));
+};
+
+#define SF_INLINE [[gnu::always_inline]] inline
+
+/// 64 bytes of T in one or two registers.
+template <class T>
+struct Pack {
+  using Vec = typename Part<T>::Vec;
+  static constexpr std::size_t kLanes = 64 / sizeof(T);
+  static constexpr std::size_t kPartLanes = kLanes / kParts;
+  Vec part[kParts];
+
+  SF_INLINE static Pack load(const T* from) {
+    Pack pack;
+    for (std::size_t i = 0; i < kParts; ++i) {
+      __builtin_memcpy(&pack.part[i], from + i * kPartLanes, kPartBytes);
+    }
+    return pack;
+  }
+  SF_INLINE static Pack all(T value) {
+    Pack pack;
+    for (std::size_t i = 0; i < kParts; ++i) pack.part[i] = Vec{} + value;
+    return pack;
+  }
+  SF_INLINE void store(T* to) const {
+    for (std::size_t i = 0; i < kParts; ++i) {
+      __builtin_memcpy(to + i * kPartLanes, &part[i], kPartBytes);
+    }
+  }
+  SF_INLINE friend Pack operator+(Pack a, Pack b) {
+    for (std::size_t i = 0; i < kParts; ++i) a.part[i] += b.part[i];
+    return a;
+  }
+  SF_INLINE friend Pack operator-(Pack a, Pack b) {
+    for (std::size_t i = 0; i < kParts; ++i) a.part[i] -= b.part[i];
+    return a;
+  }
+  SF_INLINE friend Pack operator*(Pack a, Pack b) {
+    for (std::size_t i = 0; i < kParts; ++i) a.part[i] *= b.part[i];
+    return a;
+  }
+  SF_INLINE friend Pack operator/(Pack a, Pack b) {
+    for (std::size_t i = 0; i < kParts; ++i) a.part[i] /= b.part[i];
+    return a;
+  }
+  /// a · b + c, rounded once: the build lets the compiler fuse, and both levels have the
+  /// instruction.
+  SF_INLINE static Pack fma(Pack a, Pack b, Pack c) {
+    for (std::size_t i = 0; i < kParts; ++i) c.part[i] = a.part[i] * b.part[i] + c.part[i];
+    return c;
+  }
+  SF_INLINE static Pack max(Pack a, Pack b) {
+    for (std::size_t i = 0; i < kParts; ++i) {
+      a.part[i] = a.part[i] > b.part[i] ? a.part[i] : b.part[i];
+    }
+    return a;
+  }
+  /// Neighbours exchanged: lanes 1 0 3 2 ….
+  SF_INLINE Pack swapped() const;
+};
+
+// Eight and four lanes of float, four and two of double: what a sum is folded through.
+template <class T>
+struct Fold;
+template <>
+struct Fold<float> {
+  using Half = float __attribute__((vector_size(32)));
+  using Quarter = float __attribute__((vector_size(16)));
+  SF_INLINE static Half low(const Pack<float>& x) {
+#ifdef __AVX512F__
+    return __builtin_shufflevector(x.part[0], x.part[0], 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+    return x.part[0];
+#endif
+  }
+  SF_INLINE static Half high(const Pack<float>& x) {
+#ifdef __AVX512F__
+    return __builtin_shufflevector(x.part[0], x.part[0], 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    return x.part[1];
+#endif
+  }
+  template <class Join>
+  SF_INLINE static float run(const Pack<float>& x, Join join) {
+    const Half half = join(low(x), high(x));
+    const Quarter quarter = join(__builtin_shufflevector(half, half, 0, 1, 2, 3),
+                                 __builtin_shufflevector(half, half, 4, 5, 6, 7));
+    const Quarter pair = join(quarter, __builtin_shufflevector(quarter, quarter, 2, 3, 0, 1));
+    const Quarter one = join(pair, __builtin_shufflevector(pair, pair, 1, 0, 3, 2));
+    return one[0];
+  }
+};
+template <>
+struct Fold<double> {
+  using Half = double __attribute__((vector_size(32)));
+  using Quarter = double __attribute__((vector_size(16)));
+  template <class Join>
+  SF_INLINE static double run(const Pack<double>& x, Join join) {
+#ifdef __AVX512F__
+    const Half half = join(__builtin_shufflevector(x.part[0], x.part[0], 0, 1, 2, 3),
+                           __builtin_shufflevector(x.part[0], x.part[0], 4, 5, 6, 7));
+#else
+    const Half half = join(x.part[0], x.part[1]);
+#endif
+    const Quarter pair =
+        join(__builtin_shufflevector(half, half, 0, 1), __builtin_shufflevector(half, half, 2, 3));
+    const Quarter one = join(pair, __builtin_shufflevector(pair, pair, 1, 0));
+    return one[0];
+  }
+};
+template <class T>
+SF_INLINE T sum(const Pack<T>& x) {
+  return Fold<T>::run(
+      x, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+}
+template <class T>
+SF_INLINE T largest(const Pack<T>& x) {
+  return Fold<T>::run(
+      x, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
+}
+
+template <>
+SF_INLINE Pack<float> Pack<float>::swapped() const {
+  Pack out;
+  for (std::size_t i = 0; i < kParts; ++i) {
+#ifdef __AVX512F__
+    out.part[i] = __builtin_shufflevector(part[i], part[i], 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10,
+                                          13, 12, 15, 14);
+#else
+    out.part[i] = __builtin_shufflevector(part[i], part[i], 1, 0, 3, 2, 5, 4, 7, 6);
+#endif
+  }
+  return out;
+}
+template <>
+SF_INLINE Pack<double> Pack<double>::swapped() const {
+  Pack out;
+  for (std::size_t i = 0; i < kParts; ++i) {
+#ifdef __AVX512F__
+    out.part[i] = __builtin_shufflevector(part[i], part[i], 1, 0, 3, 2, 5, 4, 7, 6);
+#else
+    out.part[i] = __builtin_shufflevector(part[i], part[i], 1, 0, 3, 2);
+#endif
+  }
+  return out;
+}
+
+}  // namespace
+}  // namespace sirenfeed::model
