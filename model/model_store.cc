@@ -345,9 +345,11 @@ base::Result<void> ModelStoreReader::pin(std::uint64_t version) {
 
 base::Result<void> ModelStoreReader::unpin() {
   std::error_code error;
-  fs::remove(dir_ + "/PINNED", error);
-  if (error)
+  const bool was_pinned = fs::remove(dir_ + "/PINNED", error);
+  if (error) {
     return fail(ErrorCode::kStorage, "{}/PINNED: cannot remove: {}", dir_, error.message());
+  }
+  if (!was_pinned) return {};
   return sync_folder(dir_);
 }
 

@@ -1,5 +1,6 @@
 // GET /v1/feed/{user} and POST /v1/rank.
 #include <charconv>
+#include <set>
 
 #include "serving/api_parts.h"
 #include "serving/feed_service.h"
@@ -28,23 +29,25 @@ base::Result<std::size_t> parse_count(const std::string& value) {
   return count;
 }
 
-/// Ids between commas; a comma inside an id is %2C.
-base::Result<void> parse_exclude(const std::string& raw, std::vector<std::string>& exclude) {
-  std::size_t begin = 0;
-  while (begin <= raw.size()) {
-    const std::size_t comma = std::min(raw.find(',', begin), raw.size());
-    if (comma > begin) {
-      auto id = percent_decode(std::string_view(raw).substr(begin, comma - begin), true);
-      if (!id) return fail(ErrorCode::kInvalidArgument, "exclude: {}", id.error().message);
-      exclude.push_back(*std::move(id));
+/// Ids between commas; `\` before a comma or a `\` makes it part of an id. The value is decoded
+/// first: many HTTP libraries send every comma as %2C.
+std::vector<std::string> split_exclude(std::string_view text) {
+  std::vector<std::string> ids(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped =
+        text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == ',' || text[i + 1] == '\\');
+    if (text[i] == ',') {
+      ids.emplace_back();
+    } else {
+      if (escaped) ++i;
+      ids.back() += text[i];
     }
-    begin = comma + 1;
   }
-  return {};
+  std::erase_if(ids, [](const std::string& id) { return id.empty(); });
+  return ids;
 }
 
 base::Result<void> apply_parameter(const QueryParameter& parameter, FeedRequest& feed) {
-  if (parameter.name == "exclude") return parse_exclude(parameter.raw_value, feed.exclude);
   auto decoded = percent_decode(parameter.raw_value, true);
   if (!decoded) {
     return fail(ErrorCode::kInvalidArgument, "{}: {}", parameter.name, decoded.error().message);
@@ -57,6 +60,8 @@ base::Result<void> apply_parameter(const QueryParameter& parameter, FeedRequest&
     SF_ASSIGN(feed.explain, parse_flag("explain", *decoded));
   } else if (parameter.name == "debug") {
     SF_ASSIGN(feed.debug, parse_flag("debug", *decoded));
+  } else if (parameter.name == "exclude") {
+    feed.exclude = split_exclude(*decoded);
   } else {
     return fail(ErrorCode::kInvalidArgument,
                 "{}: is no parameter; expected count, surface, exclude, explain or debug",
@@ -128,10 +133,13 @@ json::object answer_json(const FeedAnswer& answer, bool explained) {
 HttpResponse get_feed(const ApiShared& shared, const HttpRequest& request) {
   FeedRequest feed;
   feed.user_id = request.path_parameter("user");
+  std::set<std::string_view> seen;
   for (const QueryParameter& parameter : request.query) {
-    if (const auto applied = apply_parameter(parameter, feed); !applied) {
-      return problem(applied.error());
-    }
+    const auto applied =
+        seen.insert(parameter.name).second
+            ? apply_parameter(parameter, feed)
+            : fail(ErrorCode::kInvalidArgument, "{}: is there twice", parameter.name);
+    if (!applied) return problem(applied.error());
   }
   const auto answer = shared.parts.feeds->feed(feed);
   if (!answer) return problem(answer.error());

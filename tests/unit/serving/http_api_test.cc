@@ -79,6 +79,19 @@ TEST(HttpApi, AFeedHasTheDocumentedForm) {
             debug.at("kept").as_array().size() + debug.at("removed").as_array().size());
 }
 
+TEST(HttpApi, ExcludedIdsLieBetweenCommasHoweverTheyAreEncoded) {
+  ServedWorld world(http_options());
+  world.publish_items(5);
+  HttpClient client(world.port());
+  for (const char* exclude : {"i1,i2", "i1%2Ci2", "i1,,i2,", "i2,i1,never%5C,heard"}) {
+    const auto items = items_of(client.get(std::string("/v1/feed/u?exclude=") + exclude));
+    EXPECT_EQ(items.count("i1") + items.count("i2"), 0U) << exclude;
+    EXPECT_EQ(items.size(), 3U) << exclude;
+  }
+  // An id that holds the comma itself is another one.
+  EXPECT_EQ(items_of(client.get("/v1/feed/u?exclude=i1%5C%2Ci2")).size(), 5U);
+}
+
 TEST(HttpApi, BadFeedRequestsAre400AndNameTheField) {
   ServedWorld world(http_options());
   HttpClient client(world.port());
@@ -95,6 +108,7 @@ TEST(HttpApi, BadFeedRequestsAre400AndNameTheField) {
       {"/v1/feed/u?surface=%zz", "surface"},
       {"/v1/feed/u?exclude=%zz", "exclude"},
       {"/v1/feed/u?cuont=5", "cuont"},
+      {"/v1/feed/u?count=5&count=6", "count"},
       {"/v1/feed/%ff", "path"},
       {"/v1/metrics?points=0", "points"},
       {"/v1/models/none/pin", "n"},
