@@ -13,7 +13,7 @@
 
 namespace sirenfeed::serving {
 
-/// One query parameter; the value still percent-encoded, so that the error of a bad one can name it.
+/// One query parameter; the value is still percent-encoded, so that a bad one's error can name it.
 struct QueryParameter {
   std::string name;
   std::string raw_value;

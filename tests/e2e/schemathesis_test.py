@@ -35,8 +35,9 @@ class SchemathesisTest(EndToEndTest):
         print(f"seed {SEED}, {EXAMPLES} examples an operation", file=sys.stderr)
         # Ids are limited in bytes, which a schema counts in characters: ASCII makes them the same.
         done = subprocess.run(
-            [self.program, "--config-file", ROOT / "tests/schemathesis/schemathesis.toml", "run", ROOT / "docs/openapi.yaml", "--url", self.node.url(), "--seed", SEED,
-             "--max-examples", EXAMPLES, "--generation-codec", "ascii", "--no-color"],
+            [self.program, "--config-file", ROOT / "tests/schemathesis/schemathesis.toml", "run",
+             ROOT / "docs/openapi.yaml", "--url", self.node.url(), "--seed", SEED, "--max-examples", EXAMPLES,
+             "--generation-codec", "ascii", "--no-color"],
             capture_output=True, text=True, check=False, cwd=self.folder,
             env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(ROOT / "tests/schemathesis")})
         self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-2000:])
