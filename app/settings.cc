@@ -108,7 +108,11 @@ base::Result<void> Settings::resolve() {
   model.context_names = features::context_feature_names(features.context);
   model.context_surfaces = features.context.surfaces;
   model.history_max = static_cast<int>(features.example.history_max);
-  model.attention_scale = 1.0 / std::sqrt(static_cast<double>(model.head_width()));
+  model.attention_scale = attention_scale == 0
+                              ? 1.0 / std::sqrt(static_cast<double>(model.head_width()))
+                              : attention_scale;
+  SF_ASSIGN(model.history_kind, model::parse_history_kind(model_history));
+  features.example.history_actions_only = model.history_kind == model::HistoryKind::kActions;
   trainer.step.loss.task_weights.clear();
   for (const features::TaskConfig& task : features.example.tasks) {
     trainer.step.loss.task_weights.push_back(task.weight);

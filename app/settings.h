@@ -46,6 +46,8 @@ struct Settings {
   features::OutboxRelayConfig relay;
   model::ModelConfig model;
   std::string variant = "siren";
+  double attention_scale = 0;               // 0: 1/√d_k
+  std::string model_history = "exposures";  // or actions
   std::size_t models_keep_max = 20;
   trainer::TrainLoopConfig trainer;
   serving::ServingConfig serving;

@@ -155,9 +155,21 @@ void add_model(CLI::App& root, Settings& s) {
   section.add("heads", s.model.heads, "Attention heads H");
   section.add("layers", s.model.layers, "Blocks N");
   section.add("angle_width", s.model.angle_width, "Width of the angle networks");
+  section.add("angle_hidden_layers", s.model.angle_hidden_layers, "Their hidden layers");
+  section.add("semantic_width", s.model.semantic_width, "Width of tags' and segments' angle rows");
   section.add("omega0", s.model.omega0, "Frequency scale of the sine paths");
+  section.add("base", s.model.base, "Base of the rotary frequencies");
+  section.add("paper_init", s.model.paper_init, "Angle networks' last layers do not start at 0");
+  section.add("per_layer_angles", s.model.per_layer_angles,
+              "Each block and the pooling have angle networks of their own");
+  section.add("lambda_learned", s.model.lambda_learned, "Train the weight of the position");
+  section.add("omega_learned", s.model.omega_learned, "Train the weights of the angle networks");
+  section.add("attention_scale", s.attention_scale, "Factor on q·k; 0: 1/sqrt(d/H)");
+  section.add("history", s.model_history,
+              "exposures, or actions: only what was acted on is history");
   section.add("time_span_ms", s.model.time_span_ms, "S of the age feature");
   section.add("zone_offset_ms", s.model.zone_offset_ms, "Local time for hour and weekday");
+  section.add("residual_start", s.model.residual_start, "Start r of the residual scales");
   section.add("residual_learned", s.model.residual_learned, "Train the residual scales");
   section.add("keep_max", s.models_keep_max, "Versions kept in the store");
 }

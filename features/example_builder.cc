@@ -61,9 +61,7 @@ void ExampleBuilder::build(const ingest::Impression& impression, ImpressionPlace
   example.set_task_schema(task_schema_);
   example.set_action_schema(action_schema_);
   example.set_recomputed(true);
-  fill_history(
-      make_history(user, item_side_, bits_, impression.time_ms, config_.example.history_max),
-      example);
+  fill_history(make_history(user, item_side_, bits_, impression.time_ms, config_.example), example);
 
   candidates_.clear();
   for (const Shown& item : shown) candidates_.push_back(item.candidate);

@@ -67,7 +67,10 @@ struct ExampleConfig {
   std::vector<std::string> actions = {"click", "long_view", "like"};
   /// What is learned, in the order of label cells; at most 32.
   std::vector<TaskConfig> tasks = {{"click", 1.0F}, {"long_view", 0.5F}, {"like", 0.2F}};
-  std::size_t history_max = 128;            // newest tokens; at most sequence_max
+  std::size_t history_max = 128;  // newest tokens; at most sequence_max
+  /// Only exposures with a configured action known before the request are tokens (the newest
+  /// history_max of those), as the model's history_kind says.
+  bool history_actions_only = false;
   std::size_t example_bytes_max = 900'000;  // a larger slate leaves in parts
   [[nodiscard]] base::Result<void> validate() const;
 };

@@ -15,21 +15,26 @@ std::uint32_t ActionBits::known_before(const SequenceEntry& entry, base::UnixMs 
 }
 
 History make_history(const UserState& user, const ItemSide& item_side, const ActionBits& bits,
-                     base::UnixMs t, std::size_t history_max) {
+                     base::UnixMs t, const ExampleConfig& config) {
+  const auto is_token = [&](const SequenceEntry& entry) {
+    return entry.exposed && (!config.history_actions_only || bits.known_before(entry, t) != 0);
+  };
   // Backwards to the oldest entry that is kept, then forwards.
   std::size_t tokens = 0;
   auto begin = user.sequence.size();
   auto end = begin;
   while (end > 0 && user.sequence[end - 1].time_ms >= t) --end;
   begin = end;
-  while (begin > 0 && tokens < history_max) tokens += user.sequence[--begin].exposed ? 1 : 0;
+  while (begin > 0 && tokens < config.history_max) {
+    tokens += is_token(user.sequence[--begin]) ? 1 : 0;
+  }
 
   History history;
   history.tokens.reserve(tokens);
   history.tags.reserve(2 * tokens);
   for (std::size_t i = begin; i < end; ++i) {
     const SequenceEntry& entry = user.sequence[i];
-    if (!entry.exposed) continue;
+    if (!is_token(entry)) continue;
     HistoryToken token;
     token.item = entry.item;
     token.time_ms = entry.time_ms;

@@ -7,6 +7,7 @@
 
 #include "features/action_types.h"
 #include "features/feature_reader.h"
+#include "features/features_config.h"
 #include "features/item_side.h"
 #include "features/user_state.h"
 
@@ -24,9 +25,11 @@ class ActionBits {
   std::array<std::uint32_t, ActionTypes::kTypesMax> bit_{};
 };
 
-/// The newest `history_max` exposures strictly older than `t`, oldest first, with the metadata that
-/// the catalog has now.
+/// The newest `config.history_max` exposures strictly older than `t`, oldest first, with the
+/// metadata that the catalog has now. With `config.history_actions_only`, of those exposures that
+/// got a configured action strictly before `t`.
 [[nodiscard]] History make_history(const UserState& user, const ItemSide& item_side,
-                                   const ActionBits& bits, base::UnixMs t, std::size_t history_max);
+                                   const ActionBits& bits, base::UnixMs t,
+                                   const ExampleConfig& config);
 
 }  // namespace sirenfeed::features

@@ -93,7 +93,7 @@ base::Result<UserSnapshot> StateReader::read_user(std::string_view user_id,
     user.blocked_authors = sorted_keys(state->profile->blocked_authors);
     user.blocked_tags = sorted_keys(state->profile->blocked_tags);
   }
-  user.history = make_history(*state, item_side_, bits_, now, config_.example.history_max);
+  user.history = make_history(*state, item_side_, bits_, now, config_.example);
   user.state = std::move(state);
   return user;
 }

@@ -2,6 +2,7 @@
 // What a token's angle Θ is the sum of. A variant is a list of terms; each adds its part in forward
 // and takes its share of dΘ in backward.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/angle_path.h"
@@ -22,16 +23,25 @@ struct ChunkRows {
   [[nodiscard]] Matrix<T>& gradient(TableId id) { return gradients[static_cast<std::size_t>(id)]; }
 };
 
-/// Memory of the angle terms.
+/// Memory of a sine and a ReLU path on the same input.
 template <class T>
-struct AngleState {
-  Matrix<T> position_angles;  // [p, planes], wrapped to ±π
-  Matrix<T> time_features;    // [times, 5]
-  Matrix<T> temporal;         // f [times, P]
-  Matrix<T> path_out;
-  Matrix<T> d_temporal;
+struct PathsState {
   typename AnglePath<T>::State sine;
   typename AnglePath<T>::State relu;
+  Matrix<T> relu_out;
+};
+
+/// Memory of one set of angle terms.
+template <class T>
+struct AngleState {
+  Matrix<T> position_angles;                  // [p, planes], wrapped to ±π
+  std::vector<Matrix<T>> time_features;       // a network: [times, features]
+  std::vector<PathsState<T>> temporal_paths;  // a network
+  Matrix<T> temporal;                         // f [times, P]
+  Matrix<T> d_temporal;
+  Matrix<T> gated_features;  // of the discovery variant: time_features times their gates
+  Matrix<T> d_gated_features;
+  Matrix<T> path_scratch;
   Matrix<T> meaning_in;  // s [meanings, semantic width]
   Matrix<T> semantic;    // f_sem [meanings, P]
   Matrix<T> d_semantic;
@@ -59,15 +69,16 @@ class AngleTerm {
                         T* d_dense) const = 0;
 };
 
-/// The terms of config.variant; none for a variant that does not rotate.
+/// The terms of config.variant with the angle networks of `prefix` (one of angle_prefixes); none
+/// for a variant that does not rotate.
 template <class T>
 [[nodiscard]] std::vector<std::unique_ptr<const AngleTerm<T>>> make_angle_terms(
-    const ModelConfig& config, const ParameterLayout& layout);
+    const ModelConfig& config, const ParameterLayout& layout, const std::string& prefix);
 
 extern template std::vector<std::unique_ptr<const AngleTerm<float>>> make_angle_terms(
-    const ModelConfig&, const ParameterLayout&);
+    const ModelConfig&, const ParameterLayout&, const std::string&);
 extern template std::vector<std::unique_ptr<const AngleTerm<double>>> make_angle_terms(
-    const ModelConfig&, const ParameterLayout&);
+    const ModelConfig&, const ParameterLayout&, const std::string&);
 
 /// τ_j in ms of the calendar planes: 1 hour to 60 days, geometric.
 [[nodiscard]] std::vector<std::int64_t> calendar_periods_ms(std::size_t planes);

@@ -5,7 +5,8 @@
 namespace sirenfeed::model {
 
 void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> chunk) {
-  for (KeyIndex* index : {&items, &tags, &authors, &segments, &times, &meaning_hashes_}) {
+  for (KeyIndex* index :
+       {&items, &tags, &authors, &segments, &surfaces, &times, &meaning_hashes_}) {
     index->clear();
   }
   slates.clear();
@@ -14,23 +15,24 @@ void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> 
   meanings.clear();
   tag_last_row_.clear();
   position_max = 0;
-  const auto history_max = static_cast<std::size_t>(config.history_max);
+  all_signals_ = config.variant == Variant::kSirenDiscovery;
 
   for (const Slate* slate : chunk) {
-    const std::size_t count = std::min(slate->history.size(), history_max);
-    slates.push_back({tokens.size(), count, 0, slate->candidates.size()});
+    const HistoryWindow window = history_window(config, *slate);
+    slates.push_back({tokens.size(), window.count, 0, slate->candidates.size()});
     const std::uint32_t segment =
         slate->segment == kNoKey ? kNoRow : segments.find_or_add(slate->segment);
-    for (std::size_t i = 0; i < count; ++i) {
-      const HistoryToken& from = slate->history[slate->history.size() - count + i];
+    auto newer = static_cast<std::uint32_t>(window.count);
+    for (const HistoryToken& from : std::span(slate->history).subspan(window.begin)) {
+      if (!is_history_token(config, from)) continue;
       Token& token = tokens.emplace_back();
       add_item(*slate, from.item, token);
       token.time = times.find_or_add(static_cast<std::uint64_t>(from.time_ms));
-      token.position = static_cast<std::uint32_t>(count - i);
+      token.position = newer--;
       token.action_bits = action_bits_with_none(from.action_bits, config.n_actions());
-      add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment);
+      add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment, from.surface);
     }
-    position_max = std::max(position_max, static_cast<std::uint32_t>(count));
+    position_max = std::max(position_max, static_cast<std::uint32_t>(window.count));
   }
   history_rows = tokens.size();
 
@@ -44,7 +46,7 @@ void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> 
       Token& token = tokens.emplace_back();
       add_item(slate, candidate, token);
       token.time = time;
-      add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment);
+      add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment, slate.surface);
     }
   }
 }
@@ -66,17 +68,26 @@ void ChunkIndex::add_item(const Slate& slate, const ItemRef& item, Token& token)
   token.tags_end = static_cast<std::uint32_t>(tag_numbers.size());
 }
 
-void ChunkIndex::add_meaning(std::uint32_t row, std::uint32_t segment) {
+void ChunkIndex::add_meaning(std::uint32_t row, std::uint32_t segment, Key surface_key) {
   Token& token = tokens[row];
   const std::span<const std::uint32_t> own = tags_of(token);
   std::uint64_t hash = segment;
   for (const std::uint32_t number : own) hash = (hash ^ number) * 0xBF58476D1CE4E5B9ULL + 1;
+  std::uint32_t surface = kNoRow;
+  if (all_signals_) {
+    if (surface_key != kNoKey) surface = surfaces.find_or_add(surface_key);
+    for (const std::uint32_t number : {token.author, surface}) {
+      hash = (hash ^ number) * 0x94D049BB133111EBULL + 1;
+    }
+  }
   for (;; ++hash) {
     const std::uint32_t number = meaning_hashes_.find_or_add(hash);
-    if (number == meanings.size()) meanings.push_back({row, segment});
+    if (number == meanings.size()) meanings.push_back({row, segment, surface});
     const Meaning& meaning = meanings[number];
-    const std::span<const std::uint32_t> theirs = tags_of(tokens[meaning.token]);
-    if (meaning.segment == segment &&
+    const Token& known = tokens[meaning.token];
+    const std::span<const std::uint32_t> theirs = tags_of(known);
+    if (meaning.segment == segment && meaning.surface == surface &&
+        (!all_signals_ || known.author == token.author) &&
         std::equal(own.begin(), own.end(), theirs.begin(), theirs.end())) {
       token.meaning = number;
       return;

@@ -32,10 +32,12 @@ struct Token {
   std::uint32_t action_bits = 0;  // with the none bit; 0 for candidates
 };
 
-/// A distinct (tags, segment), by a token that has it.
+/// A distinct (tags, segment), by a token that has it; where the discovery variant reads them,
+/// distinct in author and surface too.
 struct Meaning {
   std::uint32_t token = 0;
   std::uint32_t segment = kNoRow;  // number in segments
+  std::uint32_t surface = kNoRow;  // number in surfaces; kNoRow outside the discovery variant
 };
 
 class ChunkIndex {
@@ -62,12 +64,14 @@ class ChunkIndex {
   KeyIndex tags;  // kNoKey among them where an item has no tags
   KeyIndex authors;
   KeyIndex segments;
-  KeyIndex times;  // the int64 with the same bits, kUnknownTime among them
+  KeyIndex surfaces;  // only in the discovery variant
+  KeyIndex times;     // the int64 with the same bits, kUnknownTime among them
 
  private:
   void add_item(const Slate& slate, const ItemRef& item, Token& token);
-  void add_meaning(std::uint32_t row, std::uint32_t segment);
+  void add_meaning(std::uint32_t row, std::uint32_t segment, Key surface);
 
+  bool all_signals_ = false;  // author and surface have a meaning
   KeyIndex meaning_hashes_;
   std::vector<std::uint32_t> tag_last_row_;  // by tag number: row + 1 that used it last
 };

@@ -14,7 +14,7 @@ namespace json = boost::json;
 using base::ErrorCode;
 using base::fail;
 
-constexpr std::array<std::pair<Variant, const char*>, 14> kVariants = {{
+constexpr std::array<std::pair<Variant, const char*>, 16> kVariants = {{
     {Variant::kNone, "none"},
     {Variant::kOrdinal, "ordinal"},
     {Variant::kTimeEmbedding, "time_embedding"},
@@ -29,6 +29,8 @@ constexpr std::array<std::pair<Variant, const char*>, 14> kVariants = {{
     {Variant::kSirenSemantic, "siren_semantic"},
     {Variant::kSiren, "siren"},
     {Variant::kSirenLinear, "siren_linear"},
+    {Variant::kSirenHierarchical, "siren_hierarchical"},
+    {Variant::kSirenDiscovery, "siren_discovery"},
 }};
 
 base::Result<void> check_names(const std::vector<std::string>& names, const char* field,
@@ -113,6 +115,20 @@ class Fields {
   std::string fault_;
 };
 
+void read_optional(Fields& fields, ModelConfig& config, std::string& history_kind) {
+  if (fields.has("context_surfaces")) fields.names("context_surfaces", config.context_surfaces);
+  const std::initializer_list<std::pair<const char*, bool*>> flags = {
+      {"residual_learned", &config.residual_learned}, {"lambda_learned", &config.lambda_learned},
+      {"omega_learned", &config.omega_learned},       {"paper_init", &config.paper_init},
+      {"per_layer_angles", &config.per_layer_angles},
+  };
+  for (const auto& [key, flag] : flags) {
+    if (fields.has(key)) fields.boolean(key, *flag);
+  }
+  if (fields.has("residual_start")) fields.real("residual_start", config.residual_start);
+  if (fields.has("history_kind")) fields.text("history_kind", history_kind);
+}
+
 json::array to_array(const std::vector<std::string>& names) {
   json::array array;
   for (const std::string& name : names) array.emplace_back(name);
@@ -133,6 +149,24 @@ base::Result<Variant> parse_variant(std::string_view name) {
     if (name == candidate) return variant;
   }
   return fail(ErrorCode::kInvalidArgument, "unknown model variant '{}'", name);
+}
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> variants;
+  for (const auto& [variant, name] : kVariants) variants.push_back(variant);
+  return variants;
+}
+
+const char* history_kind_name(HistoryKind kind) noexcept {
+  return kind == HistoryKind::kActions ? "actions" : "exposures";
+}
+
+base::Result<HistoryKind> parse_history_kind(std::string_view name) {
+  for (const HistoryKind kind : {HistoryKind::kExposures, HistoryKind::kActions}) {
+    if (name == history_kind_name(kind)) return kind;
+  }
+  return fail(ErrorCode::kInvalidArgument, "model history: expected exposures or actions, got '{}'",
+              name);
 }
 
 base::Result<void> ModelConfig::validate() const {
@@ -165,6 +199,7 @@ base::Result<void> ModelConfig::validate() const {
   SF_TRY(positive("omega0", omega0));
   SF_TRY(positive("base", base));
   SF_TRY(positive("attention_scale", attention_scale));
+  SF_TRY(positive("residual_start", residual_start));
   if (seed >> 63U != 0) {
     return fail(ErrorCode::kInvalidArgument, "model config: seed {} is not below 2^63", seed);
   }
@@ -199,6 +234,12 @@ std::string config_to_json(const ModelConfig& config, std::uint64_t context_exam
   object["context_names"] = to_array(config.context_names);
   object["context_surfaces"] = to_array(config.context_surfaces);
   object["residual_learned"] = config.residual_learned;
+  object["residual_start"] = config.residual_start;
+  object["lambda_learned"] = config.lambda_learned;
+  object["omega_learned"] = config.omega_learned;
+  object["paper_init"] = config.paper_init;
+  object["per_layer_angles"] = config.per_layer_angles;
+  object["history_kind"] = history_kind_name(config.history_kind);
   return json::serialize(object);
 }
 
@@ -233,8 +274,8 @@ base::Result<ParsedConfig> config_from_json(std::string_view text) {
   fields.names("actions", config.actions);
   fields.names("tasks", config.tasks);
   fields.names("context_names", config.context_names);
-  if (fields.has("context_surfaces")) fields.names("context_surfaces", config.context_surfaces);
-  if (fields.has("residual_learned")) fields.boolean("residual_learned", config.residual_learned);
+  std::string history_kind = history_kind_name(config.history_kind);
+  read_optional(fields, config, history_kind);
   if (!fields.fault().empty()) {
     return fail(ErrorCode::kDecode, "model config {}", fields.fault());
   }
@@ -242,6 +283,7 @@ base::Result<ParsedConfig> config_from_json(std::string_view text) {
     return fail(ErrorCode::kDecode, "model config has format {}, this build reads 1", format);
   }
   SF_ASSIGN(config.variant, parse_variant(variant));
+  SF_ASSIGN(config.history_kind, parse_history_kind(history_kind));
   SF_TRY(config.validate());
   return parsed;
 }

@@ -27,11 +27,23 @@ enum class Variant {
   kSirenSemantic,
   kSiren,
   kSirenLinear,
+  kSirenHierarchical,
+  kSirenDiscovery,
 };
+
+/// Which exposures are history tokens. kActions: only those with a configured action known before
+/// the request; they are picked before the cut to the newest L, and p counts what is left.
+enum class HistoryKind { kExposures, kActions };
 
 /// "siren", "ordinal", …: as in configuration, the file and reports.
 [[nodiscard]] const char* variant_name(Variant variant) noexcept;
 [[nodiscard]] base::Result<Variant> parse_variant(std::string_view name);
+/// Every variant, in the order of the enum.
+[[nodiscard]] std::vector<Variant> all_variants();
+
+/// "exposures" or "actions".
+[[nodiscard]] const char* history_kind_name(HistoryKind kind) noexcept;
+[[nodiscard]] base::Result<HistoryKind> parse_history_kind(std::string_view name);
 
 struct ModelConfig {
   Variant variant = Variant::kSiren;
@@ -55,6 +67,16 @@ struct ModelConfig {
   std::vector<std::string> context_surfaces;  // values behind the surface one-hot features
   bool residual_learned = false;              // whether layers.I.residual is trained
   std::uint64_t seed = 1;                     // of every start value; JSON number below 2^63
+  double residual_start = 0.1;                // r: start of layers.I.residual
+  bool lambda_learned = true;                 // whether rotary.lambda is trained
+  bool omega_learned = true;                  // whether ω and ω^sem are trained
+  /// Last layers of the angle paths start as SIREN's do instead of at 0 (docs/FORMATS.md): step 0
+  /// is then no longer ordinary RoPE.
+  bool paper_init = false;
+  /// Every block and the pooling have angle networks and ω of their own; the semantic rows, λ and
+  /// the discovery gates stay shared.
+  bool per_layer_angles = false;
+  HistoryKind history_kind = HistoryKind::kExposures;
 
   [[nodiscard]] std::size_t n_actions() const { return actions.size(); }
   [[nodiscard]] std::size_t n_tasks() const { return tasks.size(); }
@@ -78,8 +100,9 @@ struct ParsedConfig {
   ModelConfig config;
   std::uint64_t context_examples = 0;
 };
-/// Every key of data/oracle/README.md's table is required; context_surfaces and residual_learned
-/// are optional; other keys are ignored. kDecode naming the key, kInvalidArgument from validate().
+/// The keys that docs/FORMATS.md marks optional may be absent and then mean the struct's default;
+/// all others are required; keys that it does not list are ignored. kDecode naming the key,
+/// kInvalidArgument from validate().
 [[nodiscard]] base::Result<ParsedConfig> config_from_json(std::string_view json);
 
 }  // namespace sirenfeed::model

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/discovery.h"
+#include "model/time_features.h"
 
 namespace sirenfeed::model {
 namespace {
@@ -33,7 +35,9 @@ void start_wide_action_weight(Model& model) {
 template <class T>
 std::array<BasicEmbeddingTable<T>, kTableCount> make_tables(const ModelConfig& config) {
   using Table = BasicEmbeddingTable<T>;
-  const int semantic_width = variant_parts(config).semantic ? config.semantic_width : 0;
+  const VariantParts parts = variant_parts(config);
+  const int semantic_width = parts.semantic ? config.semantic_width : 0;
+  const int discovery_width = parts.discovery ? config.semantic_width : 0;
   const Start unit{StartKind::kUniform, 1.0};
   const std::uint64_t seed = config.seed;
   return {
@@ -42,14 +46,38 @@ std::array<BasicEmbeddingTable<T>, kTableCount> make_tables(const ModelConfig& c
       Table("embedding.author", config.d_model, {StartKind::kNormal, 0.1}, seed),
       Table("rotary.semantic.tag", semantic_width, unit, seed),
       Table("rotary.semantic.segment", semantic_width, unit, seed),
+      Table("rotary.semantic.author", discovery_width, unit, seed),
+      Table("rotary.semantic.surface", discovery_width, unit, seed),
   };
 }
 
-/// b += W[:, 4] / 2, the time feature's part of one shift; W lies as [in, out].
-void fold_half_span(Model& model, const std::string& layer) {
+/// b += share · W[:, column], the age feature's part of one shift; W lies as [in, out].
+void fold(Model& model, const std::string& layer, std::size_t column, float share) {
   const std::span<float> weight = model.tensor(layer + ".weight");
   const std::span<float> bias = model.tensor(layer + ".bias");
-  for (std::size_t o = 0; o < bias.size(); ++o) bias[o] += weight[4 * bias.size() + o] / 2.0F;
+  for (std::size_t o = 0; o < bias.size(); ++o) bias[o] += share * weight[column * bias.size() + o];
+}
+
+/// One shift by S/2 in everything that reads the age.
+void fold_half_span(Model& model) {
+  constexpr std::size_t kAgeColumn = kTimeFeatureCount - 1;
+  const VariantParts parts = variant_parts(model.config);
+  if (parts.time_embedding) fold(model, "time_embedding", kAgeColumn, 0.5F);
+  // The discovery variant's networks read the age times its gate.
+  float share = 0.5F;
+  if (parts.discovery) {
+    const float a = model.tensor("rotary.gate")[static_cast<std::size_t>(Signal::kAge)];
+    share *= static_cast<float>(gate_of(static_cast<double>(a)));
+  }
+  for (const std::string& prefix : angle_prefixes(model.config)) {
+    if (parts.hierarchy) {  // the last scale always has planes
+      fold(model, prefix + ".hierarchy.age.sine.0", 0, share);
+      fold(model, prefix + ".hierarchy.age.relu.0", 0, share);
+      continue;
+    }
+    if (parts.sine) fold(model, prefix + ".temporal.sine.0", kAgeColumn, share);
+    if (parts.relu) fold(model, prefix + ".temporal.relu.0", kAgeColumn, share);
+  }
 }
 
 base::Result<void> check_item(const Slate& slate, const ItemRef& item, const char* kind,
@@ -115,17 +143,24 @@ BasicModel<double> to_double(const Model& model) {
 }
 
 int shift_time_reference(Model& model, std::int64_t newest_learned_ms) {
-  const VariantParts parts = variant_parts(model.config);
   const std::int64_t half_span = model.config.time_span_ms / 2;
   int shifts = 0;
   while (newest_learned_ms - model.config.time_reference_ms > half_span) {
     model.config.time_reference_ms += half_span;
-    if (parts.sine) fold_half_span(model, "rotary.temporal.sine.0");
-    if (parts.relu) fold_half_span(model, "rotary.temporal.relu.0");
-    if (parts.time_embedding) fold_half_span(model, "time_embedding");
+    fold_half_span(model);
     ++shifts;
   }
   return shifts;
+}
+
+HistoryWindow history_window(const ModelConfig& config, const Slate& slate) {
+  const auto history_max = static_cast<std::size_t>(config.history_max);
+  HistoryWindow window{slate.history.size(), 0};
+  while (window.begin > 0 && window.count < history_max) {
+    --window.begin;
+    window.count += is_history_token(config, slate.history[window.begin]) ? 1 : 0;
+  }
+  return window;
 }
 
 base::Result<void> check_slate(const ModelConfig& config, const Slate& slate) {

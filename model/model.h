@@ -15,8 +15,16 @@
 
 namespace sirenfeed::model {
 
-enum class TableId : std::size_t { kItem, kTag, kAuthor, kSemanticTag, kSemanticSegment };
-inline constexpr std::size_t kTableCount = 5;
+enum class TableId : std::size_t {
+  kItem,
+  kTag,
+  kAuthor,
+  kSemanticTag,
+  kSemanticSegment,
+  kSemanticAuthor,
+  kSemanticSurface,
+};
+inline constexpr std::size_t kTableCount = 7;
 
 /// Learned examples behind which mean and std are used; before, ĉ = 0.
 inline constexpr std::uint64_t kContextExamplesMin = 128;
@@ -80,6 +88,20 @@ int shift_time_reference(Model& model, std::int64_t newest_learned_ms);
   const std::uint32_t configured = bits & ((1U << n_actions) - 1U);
   return configured != 0 ? configured : 1U << n_actions;
 }
+
+/// Whether an exposure is a token of the model's history (ModelConfig::history_kind).
+[[nodiscard]] inline bool is_history_token(const ModelConfig& config, const HistoryToken& token) {
+  return config.history_kind == HistoryKind::kExposures ||
+         (token.action_bits & ((1U << config.n_actions()) - 1U)) != 0;
+}
+
+/// The newest L tokens of a slate's history: those of history[begin …) for which is_history_token
+/// holds, `count` of them.
+struct HistoryWindow {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+[[nodiscard]] HistoryWindow history_window(const ModelConfig& config, const Slate& slate);
 
 /// Checks a slate from outside against the model's shapes: context is [candidates, F] and finite,
 /// tag ranges lie in `tags`. kInvalidArgument names the candidate or token.

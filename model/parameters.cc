@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kHeadHidden = 64;
 constexpr std::size_t kPositionBuckets = 128;
 constexpr std::size_t kTimeBuckets = 64;
-constexpr std::size_t kTimeFeatures = 5;
+constexpr std::size_t kTimeFeatures = kTimeFeatureCount;
 
 class LayoutBuilder {
  public:
@@ -62,7 +62,9 @@ class LayoutBuilder {
     constant(prefix + ".empty", d, 0.0);
   }
 
-  void angle_path(const std::string& prefix, const ModelConfig& config, std::size_t in, bool sine) {
+  /// To `planes` planes. The last layer starts at 0, or with paper_init as a later layer would.
+  void angle_path(const std::string& prefix, const ModelConfig& config, std::size_t in,
+                  std::size_t planes, bool sine) {
     const auto width = static_cast<std::size_t>(config.angle_width);
     for (int i = 0; i < config.angle_hidden_layers; ++i) {
       const auto fan_in = static_cast<double>(i == 0 ? in : width);
@@ -73,9 +75,20 @@ class LayoutBuilder {
       add(layer + ".bias", {width}, {StartKind::kUniform, 1.0 / std::sqrt(fan_in)});
     }
     const std::string last = prefix + "." + std::to_string(config.angle_hidden_layers);
+    if (!config.paper_init) {
+      weight(last + ".weight", planes, width, {});
+      constant(last + ".bias", planes, 0.0);
+      return;
+    }
+    const double plain = 1.0 / std::sqrt(static_cast<double>(width));
+    const double bound = sine ? std::sqrt(6.0) * plain / config.omega0 : plain;
+    weight(last + ".weight", planes, width, {StartKind::kUniform, bound});
+    add(last + ".bias", {planes}, {StartKind::kUniform, plain});
+  }
+
+  void omega(const std::string& name, const ModelConfig& config) {
     const auto planes = static_cast<std::size_t>(config.planes());
-    weight(last + ".weight", planes, width, {});
-    constant(last + ".bias", planes, 0.0);
+    add(name, {planes}, {StartKind::kConstant, std::numbers::pi}).trained = config.omega_learned;
   }
 
   ParameterLayout take() { return std::move(layout_); }
@@ -84,20 +97,43 @@ class LayoutBuilder {
   ParameterLayout layout_;
 };
 
-void add_rotary(LayoutBuilder& builder, const ModelConfig& config, const VariantParts& parts) {
+/// The angle networks and their ω under one prefix.
+void add_angles(LayoutBuilder& builder, const ModelConfig& config, const VariantParts& parts,
+                const std::string& prefix) {
   const auto planes = static_cast<std::size_t>(config.planes());
-  const double pi = std::numbers::pi;
-  if (parts.position) builder.constant("rotary.lambda", 1, 1.0);
   if (parts.sine || parts.relu) {
-    builder.constant("rotary.omega", planes, pi);
-    builder.constant("rotary.unknown_time", planes, 0.0);
+    builder.omega(prefix + ".omega", config);
+    builder.constant(prefix + ".unknown_time", planes, 0.0);
   }
-  if (parts.sine) builder.angle_path("rotary.temporal.sine", config, kTimeFeatures, true);
-  if (parts.relu) builder.angle_path("rotary.temporal.relu", config, kTimeFeatures, false);
+  if (parts.hierarchy) {
+    for (const ScaleGroup& group : scale_groups(planes)) {
+      const std::string name = prefix + ".hierarchy." + time_scale_name(group.scale);
+      const std::size_t in = scale_feature_count(group.scale);
+      builder.angle_path(name + ".sine", config, in, group.planes, true);
+      builder.angle_path(name + ".relu", config, in, group.planes, false);
+    }
+  } else {
+    if (parts.sine) {
+      builder.angle_path(prefix + ".temporal.sine", config, kTimeFeatures, planes, true);
+    }
+    if (parts.relu) {
+      builder.angle_path(prefix + ".temporal.relu", config, kTimeFeatures, planes, false);
+    }
+  }
   if (parts.semantic) {
-    builder.constant("rotary.omega_semantic", planes, pi);
-    builder.angle_path("rotary.semantic.sine", config,
-                       static_cast<std::size_t>(config.semantic_width), true);
+    builder.omega(prefix + ".omega_semantic", config);
+    builder.angle_path(prefix + ".semantic.sine", config,
+                       static_cast<std::size_t>(config.semantic_width), planes, true);
+  }
+}
+
+void add_rotary(LayoutBuilder& builder, const ModelConfig& config, const VariantParts& parts) {
+  if (parts.position) {
+    builder.add("rotary.lambda", {1}, {StartKind::kConstant, 1.0}).trained = config.lambda_learned;
+  }
+  if (parts.discovery) builder.constant("rotary.gate", kSignalCount, 0.0);
+  for (const std::string& prefix : angle_prefixes(config)) {
+    add_angles(builder, config, parts, prefix);
   }
   const auto heads = static_cast<std::size_t>(config.heads);
   if (parts.time_bias) {
@@ -115,7 +151,7 @@ void add_layer(LayoutBuilder& builder, const ModelConfig& config, int layer) {
   builder.norm(prefix + ".norm2", d);
   builder.linear(prefix + ".feed_forward.0", 4 * d, d, true);
   builder.linear(prefix + ".feed_forward.1", d, 4 * d, true);
-  builder.add(prefix + ".residual", {2}, {StartKind::kConstant, 0.1}).trained =
+  builder.add(prefix + ".residual", {2}, {StartKind::kConstant, config.residual_start}).trained =
       config.residual_learned;
 }
 
@@ -170,8 +206,9 @@ VariantParts variant_parts(const ModelConfig& config) {
   const auto any_of = [variant](std::initializer_list<Variant> list) {
     return std::find(list.begin(), list.end(), variant) != list.end();
   };
-  const bool both = any_of(
-      {Variant::kSiren, Variant::kSirenTimeBias, Variant::kSirenAlibiTime, Variant::kSirenLinear});
+  const bool both =
+      any_of({Variant::kSiren, Variant::kSirenTimeBias, Variant::kSirenAlibiTime,
+              Variant::kSirenLinear, Variant::kSirenHierarchical, Variant::kSirenDiscovery});
   VariantParts parts;
   parts.position = !any_of({Variant::kNone, Variant::kTimeBias});
   parts.sine = both || any_of({Variant::kSirenTemporal, Variant::kSirenSineOnly});
@@ -180,6 +217,8 @@ VariantParts variant_parts(const ModelConfig& config) {
   parts.time_bias = any_of({Variant::kTimeBias, Variant::kSirenTimeBias});
   parts.alibi = any_of({Variant::kAlibiTime, Variant::kSirenAlibiTime});
   parts.time_embedding = variant == Variant::kTimeEmbedding;
+  parts.hierarchy = variant == Variant::kSirenHierarchical;
+  parts.discovery = variant == Variant::kSirenDiscovery;
   parts.position_planes = parts.position ? planes : 0;
   if (variant == Variant::kTorope) {
     parts.position_planes = planes / 2;
@@ -188,6 +227,26 @@ VariantParts variant_parts(const ModelConfig& config) {
   if (variant == Variant::kSirenLinear)
     parts.calendar_planes = std::max<std::size_t>(1, planes / 4);
   return parts;
+}
+
+std::vector<ScaleGroup> scale_groups(std::size_t planes) {
+  std::vector<ScaleGroup> groups;
+  for (std::size_t g = 0; g < kTimeScaleCount; ++g) {
+    const std::size_t first = g * planes / kTimeScaleCount;
+    const std::size_t end = (g + 1) * planes / kTimeScaleCount;
+    if (end > first) groups.push_back({static_cast<TimeScale>(g), first, end - first});
+  }
+  return groups;
+}
+
+std::vector<std::string> angle_prefixes(const ModelConfig& config) {
+  if (!config.per_layer_angles) return {"rotary"};
+  std::vector<std::string> prefixes;
+  for (int layer = 0; layer < config.layers; ++layer) {
+    prefixes.push_back("layers." + std::to_string(layer) + ".rotary");
+  }
+  prefixes.emplace_back("pooling.rotary");
+  return prefixes;
 }
 
 ParameterLayout make_layout(const ModelConfig& config) {

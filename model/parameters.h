@@ -10,8 +10,12 @@
 
 #include "model/config.h"
 #include "model/starts.h"
+#include "model/time_features.h"
 
 namespace sirenfeed::model {
+
+/// Candidate signals of the discovery variant: elements of rotary.gate (model/discovery.h).
+inline constexpr std::size_t kSignalCount = 7;
 
 struct TensorSpec {
   std::string name;
@@ -46,10 +50,26 @@ struct VariantParts {
   bool time_bias = false;           // bias.{position,time}
   bool alibi = false;               // alibi.slope
   bool time_embedding = false;      // time_embedding.{weight,bias}
+  bool hierarchy = false;           // f in groups of planes, one a time scale
+  bool discovery = false;           // gates on the signals of f and f_sem
   std::size_t position_planes = 0;  // the first planes, which take λ p θ
   std::size_t calendar_planes = 0;  // the last planes, which take 2π (T mod τ)/τ
 };
 [[nodiscard]] VariantParts variant_parts(const ModelConfig& config);
+
+/// Of the hierarchical variant: planes [first, first + planes) take the f of one time scale.
+struct ScaleGroup {
+  TimeScale scale = TimeScale::kHour;
+  std::size_t first = 0;
+  std::size_t planes = 0;
+};
+/// Scale g of the four (hour, day, week, age) has planes ⌊gP/4⌋ to ⌊(g+1)P/4⌋: the fast planes the
+/// short scales. One without planes is left out.
+[[nodiscard]] std::vector<ScaleGroup> scale_groups(std::size_t planes);
+
+/// Where the angle networks stand: "rotary", or with per_layer_angles "layers.0.rotary", …,
+/// "pooling.rotary". The semantic rows, rotary.lambda and rotary.gate have one place in any case.
+[[nodiscard]] std::vector<std::string> angle_prefixes(const ModelConfig& config);
 
 /// The tensors that `config.variant`'s scores depend on, and no others.
 [[nodiscard]] ParameterLayout make_layout(const ModelConfig& config);

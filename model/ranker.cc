@@ -19,10 +19,12 @@ class TransformerRanker final : public BasicRanker<T> {
         heads_(static_cast<std::size_t>(config.heads)),
         planes_(static_cast<std::size_t>(config.planes())),
         embedding_(config, layout_),
-        angle_terms_(make_angle_terms<T>(config, layout_)),
         logit_bias_(make_logit_bias<T>(config, layout_)),
         pooling_(config, layout_),
         head_(config, layout_) {
+    for (const std::string& prefix : angle_prefixes(config)) {
+      angle_terms_.push_back(make_angle_terms<T>(config, layout_, prefix));
+    }
     for (int i = 0; i < config.layers; ++i) {
       layers_.emplace_back(config, layout_, "layers." + std::to_string(i));
     }
@@ -45,10 +47,11 @@ class TransformerRanker final : public BasicRanker<T> {
     ws.layers.resize(layers_.size());
     View<const T> x = ws.x.view();
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      layers_[i].forward(dense, x, ws.a.view(), shared(ws, ws.block_plan), ws.layers[i]);
+      layers_[i].forward(dense, x, ws.a.view(), shared(ws, ws.block_plan, i), ws.layers[i]);
       x = ws.layers[i].out.view();
     }
-    pooling_.forward(model, ws.index, x, ws.a.view(), shared(ws, ws.pooling_plan), ws.pooling);
+    pooling_.forward(model, ws.index, x, ws.a.view(), shared(ws, ws.pooling_plan, layers_.size()),
+                     ws.pooling);
     head_.forward(model, chunk,
                   {x.slice(ws.index.history_rows, ws.index.candidate_rows()),
                    ws.pooling.pooled.view(), ws.pooling.actions.view()},
@@ -67,7 +70,7 @@ class TransformerRanker final : public BasicRanker<T> {
     const std::size_t candidates = ws.index.candidate_rows();
     ws.d_x.resize_zero(ws.index.rows(), ws.x.cols());
     ws.d_a.resize_zero(history, ws.x.cols());
-    ws.d_turns.resize_zero(ws.index.rows(), 2 * planes_);
+    for (AngleSet<T>& set : ws.angle_sets) set.d_turns.resize_zero(ws.index.rows(), 2 * planes_);
     ws.d_pooled.resize(candidates, ws.x.cols());
     if (logit_bias_ != nullptr) ws.d_logit_bias.assign(ws.block_plan.weights_size, T{});
     clear_row_gradients(ws.rows);
@@ -77,15 +80,22 @@ class TransformerRanker final : public BasicRanker<T> {
         head_.backward(model, ws.head, d_z_rows, d_dense, ws.d_x.view().slice(history, candidates),
                        ws.d_pooled.view());
     const View<const T> x = layers_.empty() ? ws.x.view() : ws.layers.back().out.view();
-    pooling_.backward(model, x, ws.a.view(), ws.pooling, shared(ws, ws.pooling_plan),
-                      ws.d_pooled.view(), d_actions, d_dense, ws.d_x.view(), ws.d_a.view());
+    pooling_.backward(model, x, ws.a.view(), ws.pooling,
+                      shared(ws, ws.pooling_plan, layers_.size()), ws.d_pooled.view(), d_actions,
+                      d_dense, ws.d_x.view(), ws.d_a.view());
     for (std::size_t i = layers_.size(); i-- > 0;) {
-      layers_[i].backward(dense, ws.layers[i], shared(ws, ws.block_plan), ws.block_scratch, d_dense,
-                          ws.d_x.view(), ws.d_a.view());
+      layers_[i].backward(dense, ws.layers[i], shared(ws, ws.block_plan, i), ws.block_scratch,
+                          d_dense, ws.d_x.view(), ws.d_a.view());
     }
-    fold_turns(ws.d_turns, ws.d_theta);
-    const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
-    for (const auto& term : angle_terms_) term->backward(context, ws.d_theta.view(), d_dense);
+    for (std::size_t set = 0; set < angle_terms_.size(); ++set) {
+      if (!rotates()) break;
+      AngleSet<T>& turned = ws.angle_sets[set];
+      fold_turns(turned.d_turns, turned.d_theta);
+      const AngleContext<T> context{model, ws.index, ws.rows, turned.angles};
+      for (const auto& term : angle_terms_[set]) {
+        term->backward(context, turned.d_theta.view(), d_dense);
+      }
+    }
     if (logit_bias_ != nullptr) {
       logit_bias_->backward(model, ws.index, ws.block_plan, ws.d_logit_bias.data(), d_dense);
     }
@@ -96,38 +106,47 @@ class TransformerRanker final : public BasicRanker<T> {
  private:
   using Impl = typename BasicWorkspace<T>::Impl;
 
+  [[nodiscard]] bool rotates() const { return !angle_terms_.front().empty(); }
+
   void turn(const BasicModel<T>& model, Impl& ws) const {
-    if (angle_terms_.empty()) return;
-    ws.theta.resize_zero(ws.index.rows(), planes_);
-    const AngleContext<T> context{model, ws.index, ws.rows, ws.angles};
-    for (const auto& term : angle_terms_) term->add(context, ws.theta.view());
-    make_turns(ws.theta, ws.turns);
+    ws.angle_sets.resize(angle_terms_.size());
+    if (!rotates()) return;
+    for (std::size_t s = 0; s < angle_terms_.size(); ++s) {
+      AngleSet<T>& set = ws.angle_sets[s];
+      set.theta.resize_zero(ws.index.rows(), planes_);
+      const AngleContext<T> context{model, ws.index, ws.rows, set.angles};
+      for (const auto& term : angle_terms_[s]) term->add(context, set.theta.view());
+      make_turns(set.theta, set.turns);
+    }
   }
 
-  AttentionShared<T> shared(Impl& ws, const AttentionPlan& plan) const {
+  /// Of layer `layer`; the pooling is the one after the last.
+  AttentionShared<T> shared(Impl& ws, const AttentionPlan& plan, std::size_t layer) const {
+    AngleSet<T>& set = ws.angle_sets[std::min(layer, ws.angle_sets.size() - 1)];
     AttentionShared<T> shared;
     shared.plan = &plan;
-    if (!angle_terms_.empty()) shared.turns = &ws.turns;
+    if (rotates()) shared.turns = &set.turns;
     if (logit_bias_ != nullptr) {
       shared.bias = ws.logit_bias.data();
       shared.d_bias = ws.d_logit_bias.data();
     }
-    shared.d_turns = ws.d_turns.view();
+    shared.d_turns = set.d_turns.view();
     shared.scratch = &ws.attention_scratch;
     return shared;
   }
 
   static void hand_over_rows(Impl& ws, BasicChunkGradient<T>& gradient) {
     const std::array<const KeyIndex*, kTableCount> keys = {
-        &ws.index.items, &ws.index.tags, &ws.index.authors, &ws.index.tags, &ws.index.segments};
+        &ws.index.items,    &ws.index.tags,    &ws.index.authors, &ws.index.tags,
+        &ws.index.segments, &ws.index.authors, &ws.index.surfaces};
     for (std::size_t t = 0; t < kTableCount; ++t) {
       BasicRowGradients<T>& out = gradient.tables[t];
       out.keys.clear();
       out.rows.clear();
       const Matrix<T>& rows = ws.rows.gradients[t];
       if (rows.cols() == 0) continue;
-      // "No tag" is a row of the content table only.
-      const bool skip_none = t == static_cast<std::size_t>(TableId::kSemanticTag);
+      // "No tag" and "no author" are rows of the content tables only.
+      const bool skip_none = t >= static_cast<std::size_t>(TableId::kSemanticTag);
       for (std::size_t i = 0; i < rows.rows(); ++i) {
         const Key key = keys[t]->keys()[i];
         if (skip_none && key == kNoKey) continue;
@@ -141,7 +160,8 @@ class TransformerRanker final : public BasicRanker<T> {
   std::size_t heads_;
   std::size_t planes_;
   TokenEmbedding<T> embedding_;
-  std::vector<std::unique_ptr<const AngleTerm<T>>> angle_terms_;
+  /// One set for all, or one a layer and the pooling's last.
+  std::vector<std::vector<std::unique_ptr<const AngleTerm<T>>>> angle_terms_;
   std::unique_ptr<const LogitBias<T>> logit_bias_;
   std::vector<Block<T>> layers_;
   Pooling<T> pooling_;

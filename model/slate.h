@@ -26,6 +26,7 @@ struct HistoryToken {
   ItemRef item;
   std::int64_t time_ms = kUnknownTime;
   std::uint32_t action_bits = 0;  // bit a: configured action a known before the request
+  Key surface = kNoKey;           // where it was shown; 0: not known
 };
 
 /// One request: a history (oldest first, all strictly older than the request; at most L are used,
@@ -33,6 +34,7 @@ struct HistoryToken {
 struct Slate {
   std::int64_t time_ms = kUnknownTime;
   Key segment = kNoKey;
+  Key surface = kNoKey;  // of the request; 0: not known
   std::vector<HistoryToken> history;
   std::vector<ItemRef> candidates;
   std::vector<Key> tags;       // of all items above

@@ -51,6 +51,10 @@ void TokenEmbedding<T>::forward(const BasicModel<T>& model, const ChunkIndex& in
   copy_rows(model.table(TableId::kSemanticTag), index.tags, rows.value(TableId::kSemanticTag));
   copy_rows(model.table(TableId::kSemanticSegment), index.segments,
             rows.value(TableId::kSemanticSegment));
+  copy_rows(model.table(TableId::kSemanticAuthor), index.authors,
+            rows.value(TableId::kSemanticAuthor));
+  copy_rows(model.table(TableId::kSemanticSurface), index.surfaces,
+            rows.value(TableId::kSemanticSurface));
 
   state.content.resize(index.rows(), width_);
   for (std::size_t r = 0; r < index.rows(); ++r) {

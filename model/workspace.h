@@ -13,6 +13,16 @@
 
 namespace sirenfeed::model {
 
+/// What one set of angle terms computes: shared by all layers, or of one layer.
+template <class T>
+struct AngleSet {
+  AngleState<T> angles;
+  Matrix<T> theta;  // [rows, P]
+  Turns<T> turns;
+  Matrix<T> d_turns;  // [rows, 2P]
+  Matrix<T> d_theta;  // [rows, P]
+};
+
 template <class T>
 struct BasicWorkspace<T>::Impl {
   ChunkIndex index;
@@ -21,9 +31,7 @@ struct BasicWorkspace<T>::Impl {
   Matrix<T> x;  // after token_norm [rows, d]
   Matrix<T> a;  // [history rows, d]
 
-  AngleState<T> angles;
-  Matrix<T> theta;  // [rows, P]
-  Turns<T> turns;
+  std::vector<AngleSet<T>> angle_sets;
 
   AttentionPlan block_plan;
   AttentionPlan pooling_plan;
@@ -37,8 +45,6 @@ struct BasicWorkspace<T>::Impl {
 
   Matrix<T> d_x;
   Matrix<T> d_a;
-  Matrix<T> d_turns;  // [rows, 2P]
-  Matrix<T> d_theta;  // [rows, P]
   Matrix<T> d_pooled;
 };
 

@@ -12,7 +12,7 @@ RunningStatistics::RunningStatistics(const model::ModelConfig& config, double we
     : weight_min_(weight_min),
       contexts_(config.n_context()),
       actions_(config.n_actions()),
-      history_max_(static_cast<std::size_t>(config.history_max)),
+      config_(config),
       mean_(contexts_, 0.0),
       variance_(contexts_, 0.0),
       action_mean_(actions_ + 1, 0.0) {}
@@ -21,7 +21,7 @@ void RunningStatistics::add(const model::Slate& slate) {
   SF_CHECK(slate.context.size() == slate.candidates.size() * contexts_);
   ++examples_;
   if (!slate.candidates.empty()) add_context(slate);
-  if (!slate.history.empty()) add_actions(slate);
+  add_actions(slate);
 }
 
 void RunningStatistics::add_context(const model::Slate& slate) {
@@ -49,16 +49,18 @@ void RunningStatistics::add_context(const model::Slate& slate) {
 }
 
 void RunningStatistics::add_actions(const model::Slate& slate) {
+  const model::HistoryWindow window = model::history_window(config_, slate);
+  if (window.count == 0) return;
   ++with_history_;
   const double weight = std::max(1.0 / static_cast<double>(with_history_), weight_min_);
-  const std::size_t n = std::min(slate.history.size(), history_max_);
-  const auto tokens = std::span(slate.history).last(n);
+  const auto tokens = std::span(slate.history).subspan(window.begin);
   for (std::size_t a = 0; a <= actions_; ++a) {
     std::size_t set = 0;
     for (const model::HistoryToken& token : tokens) {
+      if (!model::is_history_token(config_, token)) continue;
       set += model::action_bits_with_none(token.action_bits, actions_) >> a & 1U;
     }
-    const double rate = static_cast<double>(set) / static_cast<double>(n);
+    const double rate = static_cast<double>(set) / static_cast<double>(window.count);
     action_mean_[a] += weight * (rate - action_mean_[a]);
   }
 }

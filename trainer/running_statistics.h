@@ -34,7 +34,7 @@ class RunningStatistics {
   double weight_min_;
   std::size_t contexts_;
   std::size_t actions_;
-  std::size_t history_max_;
+  model::ModelConfig config_;  // of the history's tokens
   std::uint64_t examples_ = 0;
   std::uint64_t with_history_ = 0;
   std::vector<double> mean_;

@@ -20,11 +20,15 @@ constexpr std::size_t kElementsPerTensor = 16;
 constexpr double kCancelled = 1e-12;
 bool turns_every_token(const std::string& name) { return name == "rotary.semantic.sine.2.bias"; }
 
-/// Signs of the ReLU path's inputs, which a step must not change.
+/// Signs of the ReLU paths' inputs, which a step must not change.
 std::vector<bool> relu_signs(BasicWorkspace<double>& workspace) {
   std::vector<bool> signs;
-  for (const Matrix<double>& before : workspace.impl().angles.relu.before) {
-    for (std::size_t i = 0; i < before.size(); ++i) signs.push_back(before.data()[i] > 0);
+  for (const AngleSet<double>& set : workspace.impl().angle_sets) {
+    for (const PathsState<double>& paths : set.angles.temporal_paths) {
+      for (const Matrix<double>& before : paths.relu.before) {
+        for (std::size_t i = 0; i < before.size(); ++i) signs.push_back(before.data()[i] > 0);
+      }
+    }
   }
   return signs;
 }
