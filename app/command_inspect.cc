@@ -14,6 +14,7 @@
 #include "app/open_log.h"
 #include "app/run_file.h"
 #include "features/feature_state.h"
+#include "model/discovery.h"
 #include "model/model_file.h"
 #include "model/model_store.h"
 
@@ -119,6 +120,13 @@ base::Result<void> inspect_model(const Settings& settings, std::uint64_t version
   static constexpr std::array<const char*, model::kTableCount> kNames = {
       "item_rows", "tag_rows", "author_rows", "semantic_tag_rows", "semantic_segment_rows"};
   for (std::size_t i = 0; i < model::kTableCount; ++i) out[kNames[i]] = model.tables[i].size();
+  const std::vector<model::DiscoveredSignal> signals = model::discovered_signals(model);
+  if (!signals.empty()) {
+    json::object& gates = out["signals"].emplace_object();
+    for (const model::DiscoveredSignal& signal : signals) {
+      gates[signal.name] = json::object{{"gate", signal.gate}, {"kept", signal.kept}};
+    }
+  }
   out["metrics"] = json::parse(snapshot->manifest.metrics_json);
   fmt::print("{}\n", json::serialize(out));
   return {};

@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "app/example_file.h"
 #include "example.pb.h"
@@ -165,9 +166,15 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
   SF_TRY(feeder.status());
   if (examples) SF_TRY(examples->close());
   evaluation.records_rejected = features_probe.rejected_total();
+  std::set<std::string> known(settings.features.context.surfaces.begin(),
+                              settings.features.context.surfaces.end());
   for (const features::Example& example : feeder.newest()) {
-    SF_ASSIGN(std::string line, features::example_to_json(example, state->reader(),
-                                                          settings.features.example.actions));
+    if (!example.surface().empty()) known.insert(example.surface());
+  }
+  const std::vector<std::string> surfaces(known.begin(), known.end());
+  const features::ExampleNames names{settings.features.example.actions, surfaces};
+  for (const features::Example& example : feeder.newest()) {
+    SF_ASSIGN(std::string line, features::example_to_json(example, state->reader(), names));
     evaluation.example_lines.push_back(std::move(line));
   }
   return {};

@@ -182,6 +182,8 @@ void add_trainer(CLI::App& root, Settings& s) {
   section.add("dense_rate", t.step.optimizer.dense_rate, "Adam's rate");
   section.add("row_rate", t.step.optimizer.row_rate, "Adagrad's rate of the tables");
   section.add("pairwise_alpha", t.step.loss.pairwise_weight, "Weight of the pairwise term");
+  section.add("gate_weight", t.step.loss.gate_weight,
+              "Penalty on each open gate of siren_discovery");
   section.add("metric_window_cells", t.step.metric_window_cells,
               "Window of the progressive metrics");
   section.add("publish_interval_ms", t.publish_interval, "Between two model versions");

@@ -7,6 +7,19 @@
 #include "features/example_format/context_schema.h"
 
 namespace sirenfeed::features {
+namespace {
+
+/// The surface's place among the history's, from 1; a few at most. 0: not known.
+std::uint32_t surface_number(Key surface, HistoryColumns& columns) {
+  if (surface == kNoKey) return 0;
+  const auto& known = columns.surfaces();
+  const auto found = std::find(known.begin(), known.end(), surface);
+  const auto number = static_cast<std::uint32_t>(found - known.begin()) + 1;
+  if (found == known.end()) columns.add_surfaces(surface);
+  return number;
+}
+
+}  // namespace
 
 ExampleBuilder::ExampleBuilder(const FeaturesConfig& config, const ItemSide& item_side,
                                const ContextComputer& computer, const ActionBits& bits,
@@ -30,6 +43,7 @@ void ExampleBuilder::fill_history(const History& history, Example& example) cons
   to.mutable_time_delta_ms()->Reserve(tokens);
   to.mutable_action_bits()->Reserve(tokens);
   to.mutable_tag_count()->Reserve(tokens);
+  to.mutable_surface()->Reserve(tokens);
   base::UnixMs time = 0;
   for (const HistoryToken& token : from.tokens) {
     to.add_item(token.item);
@@ -37,6 +51,7 @@ void ExampleBuilder::fill_history(const History& history, Example& example) cons
     to.add_time_delta_ms(token.time_ms - time);
     to.add_action_bits(token.action_bits);
     to.add_tag_count(token.tags_end - token.tags_begin);
+    to.add_surface(surface_number(token.surface, to));
     time = token.time_ms;
   }
   to.mutable_tags()->Add(from.tags.begin(), from.tags.end());

@@ -11,8 +11,12 @@ namespace {
 
 class ExampleWriter {
  public:
-  ExampleWriter(const FeatureReader& reader, std::span<const std::string> actions)
-      : reader_(reader), actions_(actions) {}
+  ExampleWriter(const FeatureReader& reader, const ExampleNames& names)
+      : reader_(reader), actions_(names.actions) {
+    for (const std::string& surface : names.surfaces) {
+      surfaces_.emplace_back(base::xxh3_64(surface), surface);
+    }
+  }
 
   base::Result<std::string> write(const Example& example) {
     SF_ASSIGN(const UserSnapshot user, reader_.read_user(example.user_id(), example.time_ms()));
@@ -21,6 +25,11 @@ class ExampleWriter {
       out_ += "null";
     } else {
       name(example.segment(), user.segment_key == example.segment() ? user.segment : std::nullopt);
+    }
+    if (!example.surface().empty()) {
+      surfaces_.emplace_back(base::xxh3_64(example.surface()), example.surface());
+      out_ += ",\"surface\":";
+      ingest::append_json_string(example.surface(), out_);
     }
     out_ += ",\"history\":[";
     history(example.history());
@@ -84,20 +93,35 @@ class ExampleWriter {
         first = false;
         ingest::append_json_string(actions_[a], out_);
       }
-      out_ += "]}";
+      out_ += ']';
+      surface(history, i);
+      out_ += '}';
     }
+  }
+
+  /// Examples have only hashes of their history's surfaces.
+  void surface(const HistoryColumns& history, int token) {
+    if (history.surface_size() == 0 || history.surface(token) == 0) return;
+    const Key key = history.surfaces(static_cast<int>(history.surface(token)) - 1);
+    std::optional<std::string> known;
+    for (const auto& [hash, name] : surfaces_) {
+      if (hash == key) known = name;
+    }
+    out_ += ",\"surface\":";
+    name(key, known);
   }
 
   const FeatureReader& reader_;
   const std::span<const std::string> actions_;
+  std::vector<std::pair<Key, std::string>> surfaces_;
   std::string out_;
 };
 
 }  // namespace
 
 base::Result<std::string> example_to_json(const Example& example, const FeatureReader& reader,
-                                          std::span<const std::string> actions) {
-  return ExampleWriter(reader, actions).write(example);
+                                          const ExampleNames& names) {
+  return ExampleWriter(reader, names).write(example);
 }
 
 }  // namespace sirenfeed::features

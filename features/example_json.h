@@ -1,7 +1,7 @@
 #pragma once
 // The line form of `evaluate --dump-examples` and `sirenfeed score`:
-// {"time","segment","history":[{"item","tags","author","time","actions"}],
-//  "candidates":[{"item","tags","author","context"}]}
+// {"time","segment","surface","history":[{"item","tags","author","time","actions","surface"}],
+//  "candidates":[{"item","tags","author","context"}]}; surfaces are left out where not known
 #include <span>
 #include <string>
 
@@ -12,11 +12,16 @@ namespace sirenfeed::features {
 
 class Example;
 
-/// One line without its end. Hashes are named through the catalog and the user's profile; one that
-/// no longer has a name there is written as "#" and 16 hex digits. `actions` names the history's
-/// action bits. Floats are written so that reading them gives back the same float.
+struct ExampleNames {
+  std::span<const std::string> actions;   // of the history's action bits
+  std::span<const std::string> surfaces;  // that the history may have been shown on
+};
+
+/// One line without its end. Hashes are named through the catalog, the user's profile and `names`;
+/// one that has no name there is written as "#" and 16 hex digits. Floats are written so that
+/// reading them gives back the same float.
 [[nodiscard]] base::Result<std::string> example_to_json(const Example& example,
                                                         const FeatureReader& reader,
-                                                        std::span<const std::string> actions);
+                                                        const ExampleNames& names);
 
 }  // namespace sirenfeed::features

@@ -28,6 +28,7 @@ struct HistoryToken {
   std::uint32_t tags_end = 0;
   base::UnixMs time_ms = 0;
   std::uint32_t action_bits = 0;  // bit a: configured action a known strictly before the request
+  Key surface = kNoKey;           // where it was shown
 };
 
 /// Oldest first, the newest history_max of those strictly older than the request.

@@ -39,6 +39,7 @@ History make_history(const UserState& user, const ItemSide& item_side, const Act
     token.item = entry.item;
     token.time_ms = entry.time_ms;
     token.action_bits = bits.known_before(entry, t);
+    token.surface = entry.surface;
     token.tags_begin = static_cast<std::uint32_t>(history.tags.size());
     item_side.with_item(entry.item, [&](const CatalogItem* item) {
       if (item == nullptr) return;

@@ -59,6 +59,9 @@ base::Result<void> LossConfig::validate(std::size_t n_tasks) const {
   if (!(pairwise_weight >= 0) || !std::isfinite(pairwise_weight)) {
     return fail(ErrorCode::kInvalidArgument, "pairwise_weight {} is not a weight", pairwise_weight);
   }
+  if (!(gate_weight >= 0) || !std::isfinite(gate_weight)) {
+    return fail(ErrorCode::kInvalidArgument, "gate_weight {} is not a weight", gate_weight);
+  }
   if (pairwise_task >= n_tasks) {
     return fail(ErrorCode::kInvalidArgument, "pairwise_task {} is not below {} tasks",
                 pairwise_task, n_tasks);

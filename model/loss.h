@@ -16,6 +16,7 @@ struct LossConfig {
   std::vector<double> task_weights = {1.0, 0.5, 0.2};
   double pairwise_weight = 0.1;   // α
   std::size_t pairwise_task = 0;  // index of click
+  double gate_weight = 1e-4;      // of the open gates of siren_discovery (model/discovery.h), nats
 
   [[nodiscard]] base::Result<void> validate(std::size_t n_tasks) const;
 };

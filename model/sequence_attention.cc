@@ -50,6 +50,11 @@ base::Result<void> SequenceAttentionConfig::validate() const {
                 "rotation: {} adds to the tokens and does not change the attention",
                 variant_name(rotation));
   }
+  if (rotation == Variant::kSirenDiscovery) {
+    return fail(ErrorCode::kInvalidArgument,
+                "rotation: {} reads authors and surfaces, which these tokens have not",
+                variant_name(rotation));
+  }
   if (kinds < 1 || kinds > 1'000'000) {
     return fail(ErrorCode::kInvalidArgument, "kinds is {}, expected 1 to 1000000", kinds);
   }
@@ -101,7 +106,7 @@ struct BasicSequenceAttention<T>::Impl {
     start_tensors(model.layout, from.seed, start);
     model.dense.assign(start.begin(), start.end());
     gradient.assign(model.layout.size, T{});
-    angle_terms = make_angle_terms<T>(model.config, model.layout);
+    angle_terms = make_angle_terms<T>(model.config, model.layout, "rotary");
     logit_bias = make_logit_bias<T>(model.config, model.layout);
     query = Linear<T>(model.layout, "attention.query");
     key = Linear<T>(model.layout, "attention.key");

@@ -18,7 +18,8 @@
 namespace sirenfeed::model {
 
 struct SequenceAttentionConfig {
-  /// Any variant but kTimeEmbedding, which changes the tokens and not the attention.
+  /// Any variant but kTimeEmbedding, which changes the tokens and not the attention, and
+  /// kSirenDiscovery, which reads what these tokens have not.
   Variant rotation = Variant::kSiren;
   int width = 32;  // of a token: heads times an even number
   int heads = 2;

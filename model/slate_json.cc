@@ -68,6 +68,7 @@ base::Result<void> parse_history(const ModelConfig& config, const json::array& h
     HistoryToken token;
     SF_ASSIGN(token.item, parse_item(*object, where, slate));
     SF_ASSIGN(token.time_ms, parse_time(*object, where));
+    SF_ASSIGN(token.surface, parse_id(*object, "surface", where));
     SF_ASSIGN(const json::array* actions, parse_list(*object, "actions", where));
     for (const json::value& action : *actions) {
       if (!action.is_string()) return fail(ErrorCode::kDecode, "{}actions has no string", where);
@@ -118,6 +119,7 @@ base::Result<Slate> slate_from_json(const ModelConfig& config, std::string_view 
   Slate slate;
   SF_ASSIGN(slate.time_ms, parse_time(*object, ""));
   SF_ASSIGN(slate.segment, parse_id(*object, "segment", ""));
+  SF_ASSIGN(slate.surface, parse_id(*object, "surface", ""));
   SF_ASSIGN(const json::array* history, parse_list(*object, "history", ""));
   SF_TRY(parse_history(config, *history, slate));
   SF_ASSIGN(const json::array* candidates, parse_list(*object, "candidates", ""));

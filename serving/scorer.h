@@ -65,9 +65,10 @@ class WorkspacePool {
   std::vector<model::Workspace> free_ SF_GUARDED_BY(mutex_);
 };
 
-/// History and candidates as the model takes them; `context` [candidates, F].
-[[nodiscard]] model::Slate make_slate(const features::UserSnapshot& user, base::UnixMs now_ms,
-                                      std::span<const Candidate> candidates,
+/// History and candidates as the model takes them; `surface` of the request, empty where it is not
+/// known; `context` [candidates, F].
+[[nodiscard]] model::Slate make_slate(const features::UserSnapshot& user, std::string_view surface,
+                                      base::UnixMs now_ms, std::span<const Candidate> candidates,
                                       std::span<const float> context);
 
 }  // namespace sirenfeed::serving

@@ -87,9 +87,9 @@ base::Result<ScoredSlate> SirenScorer::run_scorer(const FeedContext& context,
   const std::size_t block = context.config.scorer.block_items;
   for (std::size_t first = 0; first < candidates.size(); first += block) {
     const std::size_t rows = std::min(block, candidates.size() - first);
-    const model::Slate part =
-        make_slate(context.user, context.now_ms, std::span(candidates).subspan(first, rows),
-                   std::span(slate.context).subspan(first * width, rows * width));
+    const model::Slate part = make_slate(
+        context.user, context.surface, context.now_ms, std::span(candidates).subspan(first, rows),
+        std::span(slate.context).subspan(first * width, rows * width));
     logits.resize(rows * n_tasks);
     SF_TRY(model::score(*snapshot_->ranker, snapshot_->model, part, workspace.get(), logits));
     for (std::size_t row = 0; row < rows; ++row) {

@@ -1,12 +1,15 @@
+#include "base/hash.h"
 #include "serving/scorer.h"
 
 namespace sirenfeed::serving {
 
-model::Slate make_slate(const features::UserSnapshot& user, base::UnixMs now_ms,
-                        std::span<const Candidate> candidates, std::span<const float> context) {
+model::Slate make_slate(const features::UserSnapshot& user, std::string_view surface,
+                        base::UnixMs now_ms, std::span<const Candidate> candidates,
+                        std::span<const float> context) {
   model::Slate slate;
   slate.time_ms = now_ms;
   slate.segment = user.segment_key;
+  if (!surface.empty()) slate.surface = base::xxh3_64(surface);
   slate.tags = user.history.tags;
   slate.history.reserve(user.history.tokens.size());
   for (const features::HistoryToken& token : user.history.tokens) {
@@ -15,7 +18,8 @@ model::Slate make_slate(const features::UserSnapshot& user, base::UnixMs now_ms,
                                       .tags_begin = token.tags_begin,
                                       .tags_end = token.tags_end},
                              .time_ms = token.time_ms,
-                             .action_bits = token.action_bits});
+                             .action_bits = token.action_bits,
+                             .surface = token.surface});
   }
   slate.candidates.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "model/discovery.h"
 
 namespace sirenfeed::trainer {
 
@@ -204,6 +205,7 @@ const BatchResult& BatchGradient::compute(const model::Model& model,
   result.loss = 0;
   for (std::size_t c = 0; c < chunk_count; ++c) result.loss += impl.chunks[c].loss;
   impl.sum_dense(chunk_count);
+  result.loss += model::add_gate_penalty<float>(model, impl.loss.gate_weight, result.dense);
   impl.sum_tables(model, chunk_count);
   result.finite = std::isfinite(result.loss);
   for (const TableGradient& table : result.tables) {

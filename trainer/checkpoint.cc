@@ -20,7 +20,7 @@ using base::ErrorCode;
 using base::fail;
 
 constexpr std::string_view kMagic{"SFTRAIN\0", 8};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 // T_ref moves while the model learns; everything else must be what the checkpoint was made with.
 std::uint64_t configuration_hash(const OnlineTrainer& trainer) {

@@ -59,11 +59,11 @@ std::string StepConfig::canonical() const {
   return fmt::format(
       "batch {} chunk {} adam {} {} {} {} warmup {} clip {} rows {} {} {} calibration {} {} tasks "
       "{} "
-      "pairwise {} {} window {} statistics {} expiry {}",
+      "pairwise {} {} gates {} window {} statistics {} expiry {}",
       batch_examples, chunk_examples, o.dense_rate, o.beta1, o.beta2, o.epsilon, o.warmup_steps,
       o.clip_norm, o.row_rate, o.row_epsilon, o.row_half_life_days, o.calibration_rate,
-      o.calibration_g0, tasks, loss.pairwise_weight, loss.pairwise_task, metric_window_cells,
-      statistics_weight_min, row_expiry_days);
+      o.calibration_g0, tasks, loss.pairwise_weight, loss.pairwise_task, loss.gate_weight,
+      metric_window_cells, statistics_weight_min, row_expiry_days);
 }
 
 base::Result<void> TrainLoopConfig::validate() const {

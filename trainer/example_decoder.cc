@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/hash.h"
 #include "features/example_format/context_schema.h"
 
 namespace sirenfeed::trainer {
@@ -30,6 +31,10 @@ base::Result<void> decode_history(const features::HistoryColumns& history, model
                 n, history.author_size(), history.time_delta_ms_size(), history.action_bits_size(),
                 history.tag_count_size());
   }
+  if (history.surface_size() != 0 && history.surface_size() != n) {
+    return fail(ErrorCode::kDecode, "history has {} surfaces, expected none or {}",
+                history.surface_size(), n);
+  }
   slate.history.resize(static_cast<std::size_t>(n));
   std::uint64_t time = 0;  // unsigned: a damaged delta may overflow
   int tag = 0;
@@ -49,6 +54,12 @@ base::Result<void> decode_history(const features::HistoryColumns& history, model
     token.item.tags_end =
         append_tags(history.tags(), tag, tag + static_cast<int>(tag_count), slate.tags);
     tag += static_cast<int>(tag_count);
+    const std::uint32_t surface = history.surface_size() == 0 ? 0 : history.surface(i);
+    if (surface > static_cast<std::uint32_t>(history.surfaces_size())) {
+      return fail(ErrorCode::kDecode, "history token {} was shown on surface {} of {}", i, surface,
+                  history.surfaces_size());
+    }
+    if (surface > 0) token.surface = history.surfaces(static_cast<int>(surface) - 1);
   }
   return {};
 }
@@ -153,6 +164,7 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
   decoded.slate.time_ms = example.time_ms();
   decoded.labels.correction = example.revision() > 0;
   decoded.slate.segment = example.segment();
+  if (!example.surface().empty()) decoded.slate.surface = base::xxh3_64(example.surface());
   decoded.slate.tags.reserve(static_cast<std::size_t>(example.history().tags_size()) + 8);
   SF_TRY(decode_history(example.history(), decoded.slate));
   if (example.candidates_size() == 0) return fail(ErrorCode::kDecode, "example has no candidate");

@@ -118,7 +118,8 @@ TEST(Reader, AnExampleIsWrittenWithTheNamesOfTheCatalog) {
   s.apply(action_event("u", "a", kStart + 2));
   s.apply(impression_event("j", "u", kStart + 3, {"b \"quoted\""}));
   const std::vector<std::string> actions = {"click", "long_view", "like"};
-  const auto json = example_to_json(s.seen.exposures.at(1), s.reader(), actions);
+  const auto json =
+      example_to_json(s.seen.exposures.at(1), s.reader(), {.actions = actions, .surfaces = {}});
   ASSERT_TRUE(json);
   EXPECT_TRUE(json->starts_with(
       R"({"time":1650000000003,"segment":null,"history":[{"item":"a","tags":["sport","news"],)"

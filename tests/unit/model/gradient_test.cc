@@ -18,7 +18,9 @@ constexpr std::size_t kElementsPerTensor = 16;
 // A turn that all tokens share cancels between query and key, so that this bias has no gradient but
 // rounding. (The temporal paths' last biases have one: tokens without time do not take part.)
 constexpr double kCancelled = 1e-12;
-bool turns_every_token(const std::string& name) { return name == "rotary.semantic.sine.2.bias"; }
+bool turns_every_token(const ModelConfig& config, const std::string& name) {
+  return name.ends_with("semantic.sine." + std::to_string(config.angle_hidden_layers) + ".bias");
+}
 
 /// Signs of the ReLU paths' inputs, which a step must not change.
 std::vector<bool> relu_signs(BasicWorkspace<double>& workspace) {
@@ -105,7 +107,7 @@ class GradientCheck {
              const std::function<double*(std::size_t)>& element, std::vector<std::string>& faults) {
     double largest = 0;
     for (const double value : g) largest = std::max(largest, std::abs(value));
-    if (turns_every_token(name)) {
+    if (turns_every_token(model_.config, name)) {
       if (!(largest <= kCancelled)) faults.push_back(name + ": a common turn has a gradient");
       return;
     }
@@ -155,25 +157,84 @@ TEST_P(EveryVariant, GradientsEqualCentralDifferences) {
   for (const std::string& fault : check.run()) ADD_FAILURE() << fault << " (seed " << kSeed << ")";
 }
 
-INSTANTIATE_TEST_SUITE_P(Gradient, EveryVariant,
-                         testing::Values(Variant::kSiren, Variant::kOrdinal, Variant::kNone,
-                                         Variant::kSirenTemporal, Variant::kSirenSineOnly,
-                                         Variant::kSirenReluOnly, Variant::kSirenSemantic,
-                                         Variant::kSirenLinear, Variant::kTorope,
-                                         Variant::kTimeBias, Variant::kSirenTimeBias,
-                                         Variant::kAlibiTime, Variant::kSirenAlibiTime,
-                                         Variant::kTimeEmbedding),
-                         [](const auto& info) { return std::string(variant_name(info.param)); });
+std::string variant_of(const testing::TestParamInfo<Variant>& info) {
+  return variant_name(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Gradient, EveryVariant, testing::ValuesIn(all_variants()), variant_of);
+
+/// A configuration that differs from the variant's plain one, by name.
+struct Option {
+  const char* name;
+  Variant variant;
+  void (*change)(ModelConfig&);
+};
+void PrintTo(const Option& option, std::ostream* out) { *out << option.name; }
+
+class EveryOption : public testing::TestWithParam<Option> {};
+
+TEST_P(EveryOption, GradientsEqualCentralDifferences) {
+  constexpr std::uint64_t kSeed = 20260618;
+  ModelConfig config = test::small_config(GetParam().variant);
+  GetParam().change(config);
+  GradientCheck check(config, kSeed);
+  for (const std::string& fault : check.run()) ADD_FAILURE() << fault << " (seed " << kSeed << ")";
+}
+
+void per_layer(ModelConfig& config) {
+  config.per_layer_angles = true;
+  config.layers = 2;
+}
+const std::vector<Option> kOptions = {
+    {"per_layer_siren", Variant::kSiren, per_layer},
+    {"per_layer_temporal", Variant::kSirenTemporal, per_layer},
+    {"per_layer_hierarchical", Variant::kSirenHierarchical, per_layer},
+    {"per_layer_discovery", Variant::kSirenDiscovery, per_layer},
+    {"per_layer_linear", Variant::kSirenLinear, per_layer},
+    {"paper_init", Variant::kSiren, [](ModelConfig& c) { c.paper_init = true; }},
+    {"fixed_lambda", Variant::kSiren, [](ModelConfig& c) { c.lambda_learned = false; }},
+    {"fixed_omega", Variant::kSiren, [](ModelConfig& c) { c.omega_learned = false; }},
+    {"residual", Variant::kSiren,
+     [](ModelConfig& c) {
+       c.residual_learned = true;
+       c.residual_start = 0.7;
+     }},
+    {"attention_scale", Variant::kSiren, [](ModelConfig& c) { c.attention_scale = 0.025; }},
+    {"history_of_actions", Variant::kSiren,
+     [](ModelConfig& c) { c.history_kind = HistoryKind::kActions; }},
+    {"one_hidden_layer", Variant::kSiren, [](ModelConfig& c) { c.angle_hidden_layers = 1; }},
+    {"three_hidden_layers", Variant::kSirenHierarchical,
+     [](ModelConfig& c) { c.angle_hidden_layers = 3; }},
+    {"no_layers", Variant::kSirenDiscovery, [](ModelConfig& c) { c.layers = 0; }},
+    {"all_scales", Variant::kSirenHierarchical,
+     [](ModelConfig& c) {
+       c.d_model = 20;
+       c.zone_offset_ms = 19'800'000;
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(Gradient, EveryOption, testing::ValuesIn(kOptions),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // The check itself must be able to fail: one broken term at a time.
 TEST(GradientCanary, ATermScaledByTwoPerCentIsFound) {
-  for (const char* name : {"rotary.lambda", "rotary.omega", "pooling.key.weight", "token_norm.bias",
-                           "rotary.temporal.sine.0.weight", "layers.0.attention.empty"}) {
-    GradientCheck check(test::small_config(Variant::kSiren), 3);
-    const TensorSpec* spec = check.model().layout.find(name);
-    ASSERT_NE(spec, nullptr);
-    for (std::size_t i = 0; i < spec->size; ++i) check.gradient().dense[spec->offset + i] *= 1.02;
-    EXPECT_FALSE(check.run(name).empty()) << name;
+  const std::vector<std::pair<Variant, std::vector<const char*>>> broken = {
+      {Variant::kSiren,
+       {"rotary.lambda", "rotary.omega", "pooling.key.weight", "token_norm.bias",
+        "rotary.temporal.sine.0.weight", "layers.0.attention.empty"}},
+      {Variant::kSirenHierarchical,
+       {"rotary.hierarchy.age.relu.0.weight", "rotary.hierarchy.day.sine.2.bias"}},
+      {Variant::kSirenDiscovery, {"rotary.gate", "rotary.temporal.relu.1.weight"}},
+      {Variant::kSirenTimeBias, {"bias.time", "bias.position"}},
+      {Variant::kSirenAlibiTime, {"alibi.slope"}},
+      {Variant::kTimeEmbedding, {"time_embedding.weight"}},
+  };
+  for (const auto& [variant, names] : broken) {
+    for (const char* name : names) {
+      GradientCheck check(test::small_config(variant), 3);
+      const TensorSpec* spec = check.model().layout.find(name);
+      ASSERT_NE(spec, nullptr) << name;
+      for (std::size_t i = 0; i < spec->size; ++i) check.gradient().dense[spec->offset + i] *= 1.02;
+      EXPECT_FALSE(check.run(name).empty()) << name;
+    }
   }
 }
 
@@ -188,12 +249,26 @@ TEST(GradientCanary, ADroppedGradientIsFound) {
 }
 
 TEST(GradientCanary, AWrongRowIsFound) {
-  GradientCheck check(test::small_config(Variant::kSiren), 3);
-  for (double& value :
-       check.gradient().tables[static_cast<std::size_t>(TableId::kSemanticTag)].rows) {
-    value *= 1.02;
+  for (const TableId id :
+       {TableId::kSemanticTag, TableId::kSemanticAuthor, TableId::kSemanticSurface}) {
+    GradientCheck check(test::small_config(Variant::kSirenDiscovery), 3);
+    const auto table = static_cast<std::size_t>(id);
+    for (double& value : check.gradient().tables[table].rows) value *= 1.02;
+    EXPECT_FALSE(check.run(check.model().tables[table].name()).empty()) << table;
   }
-  EXPECT_FALSE(check.run("rotary.semantic.tag").empty());
+}
+
+TEST(GradientCanary, ALayersOwnNetworkIsCheckedOnItsOwn) {
+  ModelConfig config = test::small_config(Variant::kSiren);
+  per_layer(config);
+  GradientCheck check(config, 3);
+  const TensorSpec* own = check.model().layout.find("layers.1.rotary.omega");
+  const TensorSpec* other = check.model().layout.find("pooling.rotary.omega");
+  ASSERT_TRUE(own != nullptr && other != nullptr);
+  for (std::size_t i = 0; i < own->size; ++i) {  // as if the pooling's share went to the layer
+    check.gradient().dense[own->offset + i] += check.gradient().dense[other->offset + i];
+  }
+  EXPECT_FALSE(check.run(own->name).empty());
 }
 
 }  // namespace

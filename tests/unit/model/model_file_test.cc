@@ -1,9 +1,8 @@
 #include "model/model_file.h"
 
-#include <set>
-
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "model/file_io.h"
 #include "model/safetensors.h"

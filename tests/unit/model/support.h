@@ -94,6 +94,7 @@ inline std::vector<Slate> seeded_slates(const ModelConfig& config, std::size_t c
     slate.time_ms = s % 5 == 4 ? kUnknownTime
                                : 1'650'812'741'436 + static_cast<std::int64_t>(below(90'000'000));
     slate.segment = below(3);
+    slate.surface = s % 3;
     const std::size_t tokens = s % 4 == 1 ? 0 : 1 + below(history_max);
     for (std::size_t i = 0; i < tokens; ++i) {
       HistoryToken token;
@@ -102,6 +103,7 @@ inline std::vector<Slate> seeded_slates(const ModelConfig& config, std::size_t c
       token.time_ms =
           slate.time_ms == kUnknownTime || below(6) == 0 ? kUnknownTime : slate.time_ms - age;
       token.action_bits = static_cast<std::uint32_t>(below(8));
+      token.surface = (s + i) % 4;
       slate.history.push_back(token);
     }
     for (std::uint64_t c = 1 + below(candidates_max); c > 0; --c) {

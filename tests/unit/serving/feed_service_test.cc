@@ -166,7 +166,8 @@ TEST(FeedService, ScoresAreThoseOfTheModelForEachItemAlone) {
     Candidate candidate;
     candidate.item = key;
     candidate.info = reader.item(key);
-    const model::Slate slate = make_slate(*user, kWorldStart, std::span(&candidate, 1), context);
+    const model::Slate slate =
+        make_slate(*user, "", kWorldStart, std::span(&candidate, 1), context);
     std::vector<float> logits(3);
     ASSERT_TRUE(
         model::score(*snapshot->ranker, snapshot->model, slate, workspace, std::span(logits)));
