@@ -84,7 +84,7 @@ void check(ServedWorld& world, const FeedAnswer& answer) {
   model::Workspace workspace;
   std::vector<float> logits(snapshot->model.config.n_tasks());
   SF_CHECK(model::score(*snapshot->ranker, snapshot->model,
-                        make_slate(*user, answer.time_ms, std::span(&candidate, 1), context),
+                        make_slate(*user, "", answer.time_ms, std::span(&candidate, 1), context),
                         workspace, logits));
   const double alone = 1.0 / (1.0 + std::exp(-static_cast<double>(logits[0])));
   SF_CHECK(std::abs(alone - answer.items[0].probabilities[0].second) < 1e-5);
