@@ -4,7 +4,8 @@
 
 namespace sirenfeed::model {
 
-void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> chunk) {
+void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> chunk,
+                       std::uint32_t position_origin) {
   for (KeyIndex* index :
        {&items, &tags, &authors, &segments, &surfaces, &times, &meaning_hashes_}) {
     index->clear();
@@ -14,7 +15,7 @@ void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> 
   tag_numbers.clear();
   meanings.clear();
   tag_last_row_.clear();
-  position_max = 0;
+  position_max = position_origin;
   all_signals_ = config.variant == Variant::kSirenDiscovery;
 
   for (const Slate* slate : chunk) {
@@ -28,11 +29,12 @@ void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> 
       Token& token = tokens.emplace_back();
       add_item(*slate, from.item, token);
       token.time = times.find_or_add(static_cast<std::uint64_t>(from.time_ms));
-      token.position = newer--;
+      token.position = position_origin + newer--;
       token.action_bits = action_bits_with_none(from.action_bits, config.n_actions());
       add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment, from.surface);
     }
-    position_max = std::max(position_max, static_cast<std::uint32_t>(window.count));
+    position_max =
+        std::max(position_max, position_origin + static_cast<std::uint32_t>(window.count));
   }
   history_rows = tokens.size();
 
@@ -46,6 +48,7 @@ void ChunkIndex::build(const ModelConfig& config, std::span<const Slate* const> 
       Token& token = tokens.emplace_back();
       add_item(slate, candidate, token);
       token.time = time;
+      token.position = position_origin;
       add_meaning(static_cast<std::uint32_t>(tokens.size() - 1), segment, slate.surface);
     }
   }

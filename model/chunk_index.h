@@ -42,7 +42,10 @@ struct Meaning {
 
 class ChunkIndex {
  public:
-  void build(const ModelConfig& config, std::span<const Slate* const> chunk);
+  /// `position_origin` is added to every token's p, candidates included, which changes no score:
+  /// rotation and biases see differences of p only. For the test that says so; forward only.
+  void build(const ModelConfig& config, std::span<const Slate* const> chunk,
+             std::uint32_t position_origin = 0);
 
   [[nodiscard]] std::size_t rows() const { return tokens.size(); }
   [[nodiscard]] std::size_t candidate_rows() const { return tokens.size() - history_rows; }

@@ -35,7 +35,7 @@ class TransformerRanker final : public BasicRanker<T> {
     SF_CHECK(model.dense.size() == layout_.size);
     auto& ws = workspace.impl();
     const T* dense = model.dense.data();
-    ws.index.build(model.config, chunk);
+    ws.index.build(model.config, chunk, ws.position_origin);
     plan_block<T>(ws.index, heads_, ws.block_plan);
     plan_pooling<T>(ws.index, heads_, ws.pooling_plan);
     embedding_.forward(model, ws.index, ws.rows, ws.embedding, ws.x, ws.a);

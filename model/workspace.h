@@ -25,6 +25,7 @@ struct AngleSet {
 
 template <class T>
 struct BasicWorkspace<T>::Impl {
+  std::uint32_t position_origin = 0;  // of the next forward (ChunkIndex::build)
   ChunkIndex index;
   ChunkRows<T> rows;
   typename TokenEmbedding<T>::State embedding;

@@ -42,17 +42,23 @@ std::vector<DecodedExample> stream(std::size_t examples, std::size_t candidates 
       testing::make_examples({.examples = examples, .candidates = candidates, .seed = seed}));
 }
 
-TEST(OnlineTrainer, TheBytesDoNotDependOnTheNumberOfThreads) {
+/// Checkpoint and model file after `examples`, by 1, 2 and 8 threads, are the same bytes.
+void expect_same_bytes(model::Variant variant, std::size_t steps) {
   // More threads than cores, and really as many.
   const tbb::global_control allow(tbb::global_control::max_allowed_parallelism, 8);
-  const auto examples = stream(200, 3);
+  model::ModelConfig model_config = testing::small_config();
+  model_config.variant = variant;
+  StepConfig config = testing::small_step();
+  config.batch_examples = 8;
+  config.chunk_examples = 1;
+  const auto examples = stream(steps * config.batch_examples, 2);
   std::vector<std::string> states;
   std::vector<std::string> files;
   for (const std::size_t threads : {1U, 2U, 8U}) {
-    StepConfig config = testing::small_step();
     config.threads = threads;
-    const auto trainer = make_trainer(config);
+    const auto trainer = *OnlineTrainer::create(*model::make_model(model_config), config);
     learn_all(*trainer, examples);
+    EXPECT_EQ(trainer->batches(), steps);
     states.push_back(state_of(*trainer));
     files.push_back(model::encode_model(trainer->model()));
   }
@@ -60,6 +66,17 @@ TEST(OnlineTrainer, TheBytesDoNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(states[0], states[2]);
   EXPECT_EQ(files[0], files[1]);
   EXPECT_EQ(files[0], files[2]);
+}
+
+TEST(OnlineTrainer, TheBytesAfterAThousandStepsDoNotDependOnTheNumberOfThreads) {
+  expect_same_bytes(model::Variant::kSiren, 1'000);
+}
+
+TEST(OnlineTrainer, TheBytesOfOtherVariantsDoNotDependOnTheNumberOfThreads) {
+  for (const model::Variant variant : model::all_variants()) {
+    SCOPED_TRACE(model::variant_name(variant));
+    expect_same_bytes(variant, 20);
+  }
 }
 
 TEST(OnlineTrainer, LearnsWhatTheLabelsDependOn) {
