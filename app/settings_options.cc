@@ -125,6 +125,12 @@ void add_features(CLI::App& root, Settings& s) {
               "A record further ahead of the watermark is held");
   section.add("event_jump_hold_ms", f.join.event_jump_hold_ms, "How long it is held");
   section.add("event_jump_held_max", f.join.event_jump_held_max, "Held records");
+  section.add("corrections", f.corrections.enabled,
+              "A late action corrects the example of its impression");
+  section.add("corrections_retention_ms", f.corrections.retention_ms,
+              "How long past its window an impression can be corrected, in event time");
+  section.add("corrections_retained_max", f.corrections.retained_max,
+              "Closed impressions of a partition that can be corrected");
   section
       .add("context_surfaces", f.context.surfaces,
            "Surfaces with a feature of their own, at most 5")

@@ -122,13 +122,12 @@ base::Result<void> Applier::load_partition(PartitionState& state) {
                          error = pending.error();
                          return false;
                        }
-                       pending->time_ms = unsortable(read_be64(key.data() + 6));
-                       pending->offset =
-                           static_cast<ingest::Offset>(unsortable(read_be64(key.data() + 14)));
+                       std::tie(pending->time_ms, pending->offset) = pending_place(key);
                        state.pending.add(*std::move(pending));
                        return true;
                      }));
   if (error) return base::fail(*std::move(error));
+  SF_TRY(load_retained(state));
   const base::SteadyTime now = (wiring_.steady != nullptr ? *wiring_.steady : steady_clock_).now();
   SF_TRY(store_.scan(Family::kState, partition_prefix(p, kHeldLetter),
                      [&](std::string_view, std::string_view value) {
@@ -390,6 +389,7 @@ base::Result<void> Applier::commit() {
   }
   for (auto& [number, state] : partitions_) {
     write_pending(state);
+    write_retained(state);
     if (!state.dirty) continue;
     batch_.put(Family::kState, partition_prefix(number, kMetaLetter), state.encode_meta());
   }
@@ -428,13 +428,16 @@ void Applier::after_commit() {
   types_.commit();
   base::UnixMs oldest = INT64_MAX;
   std::size_t pending = 0;
+  std::size_t retained = 0;
   std::size_t held = 0;
   for (auto& [number, state] : partitions_) {
     state.dirty = false;
     state.unstored.clear();
+    state.retained.loaded.clear();
     // A partition without a watermark holds no ids yet: it must not keep those of the others.
     if (state.newest_ms) oldest = std::min(oldest, watermark(state));
     pending += state.pending.size();
+    retained += state.retained.places.size();
     held += state.held.size();
     if (state.pending.example_bytes() * partitions_.size() > config_.store.pending_bytes) {
       state.pending.drop_stored_examples();
@@ -448,6 +451,7 @@ void Applier::after_commit() {
   newest_ms_ = std::max(newest_ms_, counts_.newest_ms);
   if (wiring_.event_clock != nullptr) wiring_.event_clock->advance_to(newest_ms_);
   probe_.pending.set(static_cast<double>(pending));
+  probe_.retained.set(static_cast<double>(retained));
   probe_.held.set(static_cast<double>(held));
   probe_.user_cache_bytes.set(static_cast<double>(users_.bytes()));
   report();
@@ -465,6 +469,7 @@ void Applier::report() {
   probe_.actions_late.add(counts_.late);
   probe_.actions_unattributed.add(counts_.unattributed);
   probe_.examples.add(counts_.examples);
+  probe_.corrections.add(counts_.corrections);
   probe_.windows_idle_closed.add(counts_.idle_closed);
   for (std::size_t i = 0; i < counts_.rejected.size(); ++i) {
     if (counts_.rejected[i] > 0) {

@@ -54,7 +54,7 @@ class Applier {
   base::Result<std::optional<ingest::AppliedPosition>> position(ingest::TopicPartition source);
   /// See FeatureState::resume_examples.
   base::Result<bool> resume_examples(ingest::Partition number, std::uint64_t epoch,
-                                     PendingSet::Place newest);
+                                     PendingSet::Place newest, std::uint64_t corrections);
   /// The last sequence of each stream that the last batch put into the outbox.
   using OutboxWritten = std::map<OutboxStream, std::uint64_t>;
   [[nodiscard]] const OutboxWritten& outbox_written() const { return outbox_written_; }
@@ -69,7 +69,7 @@ class Applier {
   struct BatchCounts {
     std::uint64_t in = 0, applied = 0, duplicate = 0, replayed = 0, out_of_order = 0;
     std::uint64_t impressions = 0, exposures = 0, attributed = 0, late = 0, unattributed = 0;
-    std::uint64_t examples = 0, idle_closed = 0, outbox = 0;
+    std::uint64_t examples = 0, corrections = 0, idle_closed = 0, outbox = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(ingest::RejectReason::kUndecodable) + 1>
         rejected{};
     base::UnixMs newest_ms = INT64_MIN;
@@ -142,7 +142,21 @@ class Applier {
   base::Result<std::uint64_t> close_until(PartitionState& state, base::UnixMs watermark);
   base::Result<void> close(PartitionState& state, Pending& pending);
   base::Result<void> drop_pending(PartitionState& state, Pending& pending);
+  base::Result<std::unique_ptr<Example>> stored_example(ingest::Partition partition,
+                                                        PendingSet::Place place);
+  void send(PartitionState& state, Example& example);
   void write_pending(PartitionState& state);
+
+  // corrections.cc
+  [[nodiscard]] base::UnixMs retention_floor(const PartitionState& state) const;
+  void retain(PartitionState& state, Pending& pending, std::string example);
+  base::Result<Retained*> retained_at(PartitionState& state, PendingSet::Place place);
+  base::Result<void> correct(PartitionState& state, Retained& retained, Key item, ActionType type);
+  void forget_retained(PartitionState& state, PendingSet::Place place);
+  void expire_retained(PartitionState& state);
+  base::Result<void> forget_retained_of(PartitionState& state, std::string_view user_id);
+  void write_retained(PartitionState& state);
+  base::Result<void> load_retained(PartitionState& state);
   // held.cc
   [[nodiscard]] bool jumps(const PartitionState& state, base::UnixMs time) const;
   void hold(PartitionState& state, const ingest::InputRecord& record);

@@ -6,12 +6,25 @@ namespace sirenfeed::features {
 
 using ingest::RejectReason;
 
-// What an action answers. `pending` with an open window, else late (entry alone), else nothing.
+// What an action answers: an impression with an open window, one that has closed (late), or
+// nothing.
 struct Applier::Joined {
-  Pending* pending = nullptr;
-  PendingItem* cell = nullptr;
+  Pending* pending = nullptr;      // also of `retained`
+  Retained* retained = nullptr;    // late, and can be corrected
+  PendingItem* cell = nullptr;     // of `pending`
   SequenceEntry* entry = nullptr;  // null: the exposure is no longer kept
   bool late = false;
+
+  base::Result<void> join_late(Applier& applier, PartitionState& state, PendingSet::Place place,
+                               Key item) {
+    SF_ASSIGN(retained, applier.retained_at(state, place));
+    if (retained != nullptr) {
+      pending = &retained->impression;
+      cell = pending->find(item);
+    }
+    late = cell != nullptr || entry != nullptr;
+    return {};
+  }
 };
 
 base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& user,
@@ -26,8 +39,11 @@ base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& u
     joined.pending = joined.entry != nullptr
                          ? state.pending.at({joined.entry->time_ms, joined.entry->offset})
                          : state.pending.newest_within(event.user_id, item, event.time_ms, window);
-    joined.late = joined.pending == nullptr && joined.entry != nullptr;
-    if (joined.pending != nullptr) joined.cell = joined.pending->find(item);
+    if (joined.pending != nullptr) {
+      joined.cell = joined.pending->find(item);
+    } else if (joined.entry != nullptr) {
+      SF_TRY(joined.join_late(*this, state, {joined.entry->time_ms, joined.entry->offset}, item));
+    }
     return joined;
   }
   const IdHash id = id_hash(event.user_id, *event.impression_id);
@@ -41,7 +57,7 @@ base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& u
   SF_ASSIGN(const auto known, known_id(state, kImpressionIdLetter, id));
   if (!known || !within(known->time_ms)) return Joined{};
   joined.entry = user.state.exposure(item, known->time_ms, known->offset);
-  joined.late = joined.entry != nullptr;
+  SF_TRY(joined.join_late(*this, state, {known->time_ms, known->offset}, item));
   return joined;
 }
 
@@ -120,18 +136,19 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     keys = {item, cell.author, cell.tag, joined.pending->surface, cell.tagset, cell.bucket};
     shown_ms = joined.pending->time_ms;
     joined.cell->types |= 1ULL << type;
-    if (joined.pending->stored && !joined.pending->labels_dirty) {
+    if (joined.retained != nullptr) {
+      joined.retained->dirty = true;
+    } else if (joined.pending->stored && !joined.pending->labels_dirty) {
       state.unstored.emplace_back(joined.pending->time_ms, joined.pending->offset);
       joined.pending->labels_dirty = true;
     }
-    ++counts_.attributed;
   } else if (joined.late) {
     keys.surface = joined.entry->surface;
     shown_ms = joined.entry->time_ms;
-    ++counts_.late;
-  } else {
-    ++counts_.unattributed;
   }
+  ++(joined.late              ? counts_.late
+     : joined.cell != nullptr ? counts_.attributed
+                              : counts_.unattributed);
   if (type == click_ || type == long_view_) {
     const Count what = type == click_ ? Count::kClicks : Count::kLongViews;
     if (joined.cell == nullptr && !joined.late) {
@@ -146,6 +163,9 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     add_to_sequence(*user, joined.entry, record, event, item);
   }
   users_.touch(*user);
+  if (joined.retained != nullptr && joined.cell != nullptr && first) {
+    SF_TRY(correct(state, *joined.retained, item, type));
+  }
   SF_TRY(advance(state, event.time_ms));
   return Outcome(Applied{});
 }

@@ -127,6 +127,7 @@ base::Result<Applier::Outcome> Applier::apply_user(const ingest::InputRecord& re
 base::Result<void> Applier::erase_user(PartitionState& state, CachedUser& user, base::UnixMs time) {
   users_.erase(user, time);
   for (Pending* pending : state.pending.of_user(user.id)) SF_TRY(drop_pending(state, *pending));
+  SF_TRY(forget_retained_of(state, user.id));
   std::erase_if(state.held, [&](const HeldRecord& held) {
     const auto& body = std::get<ingest::EventBody>(held.record.content);
     const auto* impression = std::get_if<ingest::Impression>(&body);

@@ -120,6 +120,20 @@ void ExampleBuilder::set_labels(std::span<const std::uint64_t> types, base::Unix
   }
 }
 
+bool ExampleBuilder::mask_all_but(Key item, ActionType type, Example& example) const {
+  std::uint32_t mask = 0;
+  for (std::size_t k = 0; k < task_types_.size(); ++k) {
+    if (task_types_[k] == type) mask |= 1U << k;
+  }
+  bool found = false;
+  for (auto& candidate : *example.mutable_candidates()) {
+    const bool corrected = candidate.item() == item;
+    candidate.set_mask_bits(corrected ? mask : 0U);
+    found = found || corrected;
+  }
+  return found && mask != 0;
+}
+
 std::vector<Example> ExampleBuilder::split(Example example) const {
   std::vector<Example> parts;
   const std::size_t bytes_max = config_.example.example_bytes_max;

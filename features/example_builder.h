@@ -46,6 +46,10 @@ class ExampleBuilder {
   void set_labels(std::span<const std::uint64_t> types, base::UnixMs closed_ms,
                   Example& example) const;
 
+  /// Masks every cell but those of action type `type` of candidate `item`. After set_labels();
+  /// false: no task is of that type, or the item is not there.
+  [[nodiscard]] bool mask_all_but(Key item, ActionType type, Example& example) const;
+
   /// The example itself, or, where it is larger than example_bytes_max, its parts.
   [[nodiscard]] std::vector<Example> split(Example example) const;
 

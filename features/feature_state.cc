@@ -182,10 +182,10 @@ base::Result<void> FeatureState::close_windows(ingest::Partition partition) {
   return impl_->finish(impl_->applier.close_windows(partition));
 }
 
-base::Result<bool> FeatureState::resume_examples(ingest::Partition partition,
-                                                 const Example& newest) {
-  return impl_->applier.resume_examples(partition, newest.epoch(),
-                                        {newest.time_ms(), newest.impression_offset()});
+base::Result<bool> FeatureState::resume_examples(ingest::Partition partition, const Example& newest,
+                                                 std::uint64_t corrections) {
+  return impl_->applier.resume_examples(
+      partition, newest.epoch(), {newest.time_ms(), newest.impression_offset()}, corrections);
 }
 
 const FeatureReader& FeatureState::reader() const { return impl_->reader; }

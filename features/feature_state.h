@@ -32,7 +32,7 @@ class ExampleObserver {
   virtual ~ExampleObserver() = default;
   /// The whole slate, unsplit; no labels yet, sequence 0.
   virtual void on_exposure(const Example& example) = 0;
-  /// Once a part.
+  /// Once a part, and once a correction (revision above 0), which closes no window.
   virtual void on_closed(const Example& example) = 0;
 };
 
@@ -80,11 +80,13 @@ class FeatureState final : public ingest::EventSink {
   base::Result<void> idle(ingest::Partition partition) override;
   base::Result<void> close_windows(ingest::Partition partition) override;
 
-  /// Tells a partition the newest example that its examples partition holds (align_examples.h does,
-  /// before any record is applied). Where nothing of the partition was applied yet, a store has
-  /// been lost: this one starts at the next epoch and writes no examples up to the closing of that
-  /// impression. True in that case; false: nothing was changed.
-  base::Result<bool> resume_examples(ingest::Partition partition, const Example& newest);
+  /// Tells a partition the newest example of revision 0 that its examples partition holds
+  /// (align_examples.h does, before any record is applied). Where nothing of the partition was
+  /// applied yet, a store has been lost: this one starts at the next epoch and writes no examples
+  /// up to the closing of that impression, and none of the next `corrections`, which follow it in
+  /// the log. True in that case; false: nothing was changed.
+  base::Result<bool> resume_examples(ingest::Partition partition, const Example& newest,
+                                     std::uint64_t corrections = 0);
 
   /// Lives as long as the state.
   [[nodiscard]] const FeatureReader& reader() const;

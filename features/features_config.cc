@@ -40,6 +40,10 @@ base::Result<void> JoinConfig::validate() const {
   return require(event_jump_hold_ms >= 0, "join.event_jump_hold_ms", "at least 0");
 }
 
+base::Result<void> CorrectionConfig::validate() const {
+  return require(retention_ms >= 0, "corrections_retention_ms", "at least 0");
+}
+
 base::Result<void> ContextConfig::validate() const {
   SF_TRY(require(surfaces.size() <= 5, "context.surfaces", "at most 5"));
   SF_TRY(distinct(surfaces, "context.surfaces"));
@@ -88,6 +92,9 @@ base::Result<void> FeaturesConfig::validate() const {
   SF_TRY(require(partitions > 0, "partitions", "more than 0"));
   SF_TRY(store.validate());
   SF_TRY(join.validate());
+  SF_TRY(corrections.validate());
+  SF_TRY(require(corrections.retention_ms <= join.dedup_horizon_ms, "corrections_retention_ms",
+                 "at most join.dedup_horizon_ms"));
   SF_TRY(context.validate());
   SF_TRY(example.validate());
   SF_TRY(user.validate());

@@ -37,6 +37,15 @@ struct JoinConfig {
   [[nodiscard]] base::Result<void> validate() const;
 };
 
+/// Late actions: what of a closed impression is kept, so that one that comes after the window
+/// closed still corrects what was learned (docs/ARCHITECTURE.md).
+struct CorrectionConfig {
+  bool enabled = true;
+  base::UnixMs retention_ms = base::kMsPerHour;  // past the window's end, in event time
+  std::size_t retained_max = 50'000;  // impressions of one partition; the oldest go first
+  [[nodiscard]] base::Result<void> validate() const;
+};
+
 /// The context features (docs/FEATURES.md). What is listed here is part of the model's inputs: a
 /// change makes another schema.
 struct ContextConfig {
@@ -94,6 +103,7 @@ struct FeaturesConfig {
   bool outbox = true;                // false: examples and dead letters only go to the observer
   StoreConfig store;
   JoinConfig join;
+  CorrectionConfig corrections;
   ContextConfig context;
   ExampleConfig example;
   UserLimits user;

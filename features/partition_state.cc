@@ -68,6 +68,7 @@ std::string PartitionState::encode_meta() const {
     out.zigzag(mute_until->first);
     out.zigzag(mute_until->second);
   }
+  if (mute_corrections > 0) out.varint(mute_corrections);
   return value;
 }
 
@@ -82,6 +83,7 @@ base::Result<void> PartitionState::decode_meta(std::string_view value) {
     mute_until->first = in.zigzag();
     mute_until->second = in.zigzag();
   }
+  if (in.ok() && !in.at_end()) mute_corrections = in.varint();
   if (version != kMetaVersion || !in.finished()) return corrupt("partition's watermark");
   return {};
 }
@@ -123,6 +125,11 @@ base::Result<ingest::InputRecord> decode_held(std::string_view value) {
   record.time_ms = ingest::event_time_ms(parsed->body);
   record.content = std::move(parsed->body);
   return record;
+}
+
+PendingSet::Place pending_place(std::string_view key) {
+  return {unsortable(read_be64(key.data() + 6)),
+          static_cast<ingest::Offset>(unsortable(read_be64(key.data() + 14)))};
 }
 
 std::string encode_labels(const Pending& pending, bool extended) {

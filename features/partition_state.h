@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "features/feature_state.h"
 #include "features/pending_set.h"
+#include "features/retained.h"
 #include "ingest/event_sink.h"
 
 namespace sirenfeed::features {
@@ -42,12 +43,14 @@ struct PartitionState {
   // Nothing is written to the outbox up to the closing of this impression: an earlier store has
   // sent it already.
   std::optional<PendingSet::Place> mute_until;
+  std::uint64_t mute_corrections = 0;  // and this many corrections after it
   bool dirty = false;
   PendingSet pending;
+  RetainedSet retained;
   std::vector<PendingSet::Place> unstored;  // opened by the batch in the making
   std::vector<HeldRecord> held;
 
-  /// meta = version · newest · epoch · last_sequence · [mute: time · offset].
+  /// meta = version · newest · epoch · last_sequence · [mute: time · offset] · [mute_corrections].
   [[nodiscard]] std::string encode_meta() const;
   [[nodiscard]] base::Result<void> decode_meta(std::string_view value);
 };
@@ -55,6 +58,8 @@ struct PartitionState {
 /// Held records and labels as they are stored.
 [[nodiscard]] std::string encode_held(const ingest::InputRecord& record);
 [[nodiscard]] base::Result<ingest::InputRecord> decode_held(std::string_view value);
+/// Where the impression of a pending_key lies.
+[[nodiscard]] PendingSet::Place pending_place(std::string_view key);
 [[nodiscard]] std::string encode_labels(const Pending& pending, bool extended);
 /// As encode_labels wrote them: everything of a pending impression but its example.
 [[nodiscard]] base::Result<Pending> decode_labels(std::string_view value);

@@ -6,6 +6,11 @@
 
 namespace sirenfeed::features {
 
+Pending::Pending() = default;
+Pending::~Pending() = default;
+Pending::Pending(Pending&&) noexcept = default;
+Pending& Pending::operator=(Pending&&) noexcept = default;
+
 PendingSet::PendingSet() = default;
 PendingSet::~PendingSet() = default;
 PendingSet::PendingSet(PendingSet&&) noexcept = default;

@@ -32,6 +32,11 @@ struct PendingItem {
 };
 
 struct Pending {
+  Pending();
+  ~Pending();
+  Pending(Pending&&) noexcept;
+  Pending& operator=(Pending&&) noexcept;
+
   base::UnixMs time_ms = 0;
   ingest::Offset offset = 0;
   std::string user_id;

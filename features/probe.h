@@ -24,11 +24,13 @@ struct FeaturesProbe {
   base::Counter actions_late;          // their window had closed
   base::Counter actions_unattributed;  // joined nothing
   base::Counter examples;              // revision 0, parts counted once
+  base::Counter corrections;           // revisions above 0
   base::Counter windows_idle_closed;
   base::Counter outbox_sent;
   base::Counter outbox_resent;  // producer recreated
   base::Gauge outbox_entries;   // written and not yet acknowledged
   base::Gauge pending;          // impressions with an open window
+  base::Gauge retained;         // closed impressions that can be corrected
   base::Gauge held;             // records ahead of event_jump_max
   base::Gauge user_cache_bytes;
   base::Histogram apply_seconds;

@@ -128,7 +128,7 @@ class Dump {
                          position(fmt::format("{}/{}", ingest::topic_name(topic), p), value);
                          return true;
                        }));
-    for (const char letter : {kPendingLetter, kLabelsLetter, kHeldLetter}) {
+    for (const char letter : {kPendingLetter, kLabelsLetter, kRetainedLetter, kHeldLetter}) {
       SF_TRY(store_.scan(Family::kState, partition_prefix(p, letter),
                          [&](std::string_view key, std::string_view value) {
                            line("{}{} {}: {}", letter, p, hex(key.substr(6)), hex(value));
@@ -227,6 +227,8 @@ std::string family_name(Family family, std::string_view key) {
       return "pending_examples";
     case kLabelsLetter:
       return "pending_labels";
+    case kRetainedLetter:
+      return "retained";
     case kHeldLetter:
       return "held";
     case kPositionLetter:

@@ -26,54 +26,73 @@ base::Result<std::uint64_t> Applier::close_until(PartitionState& state, base::Un
   return closed;
 }
 
+base::Result<std::unique_ptr<Example>> Applier::stored_example(ingest::Partition partition,
+                                                               PendingSet::Place place) {
+  SF_ASSIGN(const auto value, store_.get(Family::kState, pending_key(partition, kPendingLetter,
+                                                                     place.first, place.second)));
+  auto example = std::make_unique<Example>();
+  if (!value || !example->ParseFromString(*value)) {
+    return base::fail(base::ErrorCode::kCorrupt,
+                      "the pending example of impressions/{} offset {} cannot be decoded; "
+                      "`sirenfeed rebuild` makes the state anew",
+                      partition, place.second);
+  }
+  return example;
+}
+
+// Gives the example its place in the order of learning.
+void Applier::send(PartitionState& state, Example& example) {
+  example.set_epoch(state.epoch);
+  example.set_sequence(++state.last_sequence);
+  state.dirty = true;
+  if (wiring_.observer != nullptr) wiring_.observer->on_closed(example);
+  if (!config_.outbox) return;
+  std::string value;
+  Encoder out(value);
+  out.zigzag(example.time_ms());
+  out.bytes(example.user_id());
+  out.bytes(example.SerializeAsString());
+  put_outbox({ingest::Topic::kExamples, state.partition}, example.sequence(), value);
+}
+
 base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
+  const PendingSet::Place place(pending.time_ms, pending.offset);
   std::unique_ptr<Example> example = std::move(pending.example);
   if (example == nullptr) {
-    SF_ASSIGN(const auto value,
-              store_.get(Family::kState, pending_key(state.partition, kPendingLetter,
-                                                     pending.time_ms, pending.offset)));
-    example = std::make_unique<Example>();
-    if (!value || !example->ParseFromString(*value)) {
-      return base::fail(base::ErrorCode::kCorrupt,
-                        "the pending example of impressions/{} offset {} cannot be decoded; "
-                        "`sirenfeed rebuild` makes the state anew",
-                        state.partition, pending.offset);
-    }
+    SF_ASSIGN(example, stored_example(state.partition, place));
   }
+  // What a correction starts from: without labels.
+  const bool kept = config_.corrections.enabled && pending.time_ms >= retention_floor(state);
+  std::string unlabelled = kept && !pending.stored ? example->SerializeAsString() : "";
   std::vector<std::uint64_t> types;
   for (const PendingItem& item : pending.items) types.push_back(item.types);
   builder_.set_labels(types, pending.time_ms + config_.join.window_ms + 1, *example);
   state.dirty = true;
+  bool sent = false;
   if (state.mute_until) {
-    const PendingSet::Place place(pending.time_ms, pending.offset);
-    const bool sent = place <= *state.mute_until;
+    sent = place <= *state.mute_until;
     if (place >= *state.mute_until) state.mute_until.reset();
-    if (sent) return drop_pending(state, pending);
   }
-  for (Example& part : builder_.split(std::move(*example))) {
-    part.set_epoch(state.epoch);
-    part.set_sequence(++state.last_sequence);
-    if (wiring_.observer != nullptr) wiring_.observer->on_closed(part);
-    if (!config_.outbox) continue;
-    std::string value;
-    Encoder out(value);
-    out.zigzag(part.time_ms());
-    out.bytes(part.user_id());
-    out.bytes(part.SerializeAsString());
-    put_outbox({ingest::Topic::kExamples, state.partition}, part.sequence(), value);
+  if (!sent) {
+    for (Example& part : builder_.split(std::move(*example))) send(state, part);
+    ++counts_.examples;
   }
-  ++counts_.examples;
+  if (kept) {
+    retain(state, pending, std::move(unlabelled));
+    return {};
+  }
   return drop_pending(state, pending);
 }
 
 base::Result<bool> Applier::resume_examples(ingest::Partition number, std::uint64_t epoch,
-                                            PendingSet::Place newest) {
+                                            PendingSet::Place newest, std::uint64_t corrections) {
   SF_TRY(ensure_ready());
   PartitionState& state = partition(number);
   SF_ASSIGN(const auto impressions, position({ingest::Topic::kImpressions, number}));
   if (impressions.has_value() || state.last_sequence > 0) return false;
   state.epoch = epoch + 1;
   state.mute_until = newest;
+  state.mute_corrections = corrections;
   state.dirty = true;
   SF_TRY(commit());
   return true;
