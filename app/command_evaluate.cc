@@ -30,6 +30,7 @@ struct EvaluateOptions {
   std::string dump_examples;
   std::size_t dump_limit = 1000;
   std::string save_model;
+  bool as_it_came = false;  // lines of an events file need not be in time order
 };
 
 base::Result<void> write_text(const std::string& path, const std::string& text) {
@@ -199,6 +200,9 @@ void add_evaluate_command(CommandLine& line) {
                    "Control: permute the times within each history, so that time tells nothing");
   command.add_option("--jobs", options->run.jobs, "Models worked on at once; 0: all cores")
       ->capture_default_str();
+  command.add_flag("--as-it-came", options->as_it_came,
+                   "events: apply the lines in their order; one that comes late is late, and a "
+                   "late action corrects its example");
   CLI::Option* baseline = add_report_options(command, options->report);
   command.add_option("--dump-examples", options->dump_examples,
                      "The newest scored examples as `score` reads them, JSON lines");
@@ -214,6 +218,7 @@ void add_evaluate_command(CommandLine& line) {
       SF_ASSIGN(ReplayChoice choice, replay_choice(options->replay, line.settings));
       options->run.format = choice.format;
       options->run.replay = std::move(choice.options);
+      options->run.replay.order_required = !options->as_it_came;
       return run_evaluate(*options, line.settings, baseline->count() > 0);
     };
   });

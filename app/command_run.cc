@@ -9,8 +9,12 @@
 
 #include "app/command_line.h"
 #include "app/feed_node.h"
+#include "app/learn_recorded.h"
 #include "app/open_log.h"
 #include "app/process_metrics.h"
+#include "app/progress_line.h"
+#include "app/replay_arguments.h"
+#include "app/replay_convention.h"
 #include "app/simulator.h"
 #include "app/stop_signal.h"
 #include "app/train_node.h"
@@ -139,11 +143,29 @@ serving::Readiness training_readiness(const TrainNode& node) {
   return readiness;
 }
 
-base::Result<void> run_train(const Settings& settings) {
+/// What `train` is given beside the settings.
+struct TrainOptions {
+  std::string recorded;  // --from-log; "": none
+  ReplayArguments replay;
+};
+
+base::Result<void> learn_recorded_first(const TrainOptions& options, const Settings& settings) {
+  if (options.recorded.empty()) return {};
+  SF_ASSIGN(ReplayChoice choice, replay_choice(options.replay, settings));
+  ProgressLine progress("learning " + options.recorded);
+  SF_TRY(learn_recorded(
+      {options.recorded, choice.format, std::move(choice.options)}, settings,
+      [&](double share, std::uint64_t examples) { progress.update(share, examples, "examples"); }));
+  progress.finish();
+  return {};
+}
+
+base::Result<void> run_train(const TrainOptions& options, const Settings& settings) {
+  SF_TRY(settings.kafka_required());
+  SF_TRY(learn_recorded_first(options, settings));
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
   const ProcessMetrics process(registry, settings.data_dir);
-  SF_TRY(settings.kafka_required());
   SF_ASSIGN(const auto log, open_log(settings));
   SF_ASSIGN(const auto node, TrainNode::open(settings, *log, registry));
   serving::ServingProbe probe(registry);
@@ -198,10 +220,22 @@ void add_train_command(CommandLine& line) {
   CLI::App& command = add_command(
       line, "train", "Learn from topic examples on Kafka and publish model versions",
       "  sirenfeed train --brokers kafka:9092 --data /data --models /models --http 0.0.0.0:8081\n"
-      "  sirenfeed train --brokers 127.0.0.1:9092 --until-end --trainer.batch_linger_ms -1");
+      "  sirenfeed train --brokers 127.0.0.1:9092 --until-end --trainer.batch_linger_ms -1\n"
+      "  sirenfeed train --brokers 127.0.0.1:9092 --from-log impressions.csv.gz --format kuairand");
+  auto options = std::make_shared<TrainOptions>();
+  command.add_option("--from-log", options->recorded,
+                     "Learn this recorded input first, where there is no checkpoint yet; then the "
+                     "topic's examples of later exposures");
+  add_replay_arguments(command, options->replay);
   command.add_flag("--until-end", line.settings.trainer.until_end,
                    "Stop at the log's end, after learning the incomplete last batch");
-  command.callback([&line] { line.action = [&line] { return run_train(line.settings); }; });
+  command.callback([&line, options] {
+    line.prepare = [&line, options]() -> base::Result<void> {
+      if (options->recorded.empty()) return {};
+      return apply_replay_convention(line.root, options->replay.format, line.settings);
+    };
+    line.action = [&line, options] { return run_train(*options, line.settings); };
+  });
 }
 
 }  // namespace sirenfeed::app

@@ -1,49 +1,17 @@
 #include "app/evaluation.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <deque>
-#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "app/example_file.h"
+#include "app/recorded_input.h"
 #include "example.pb.h"
 #include "features/example_json.h"
-#include "features/feature_state.h"
-#include "ingest/ingest_loop.h"
-#include "ingest/replay_log_reader.h"
 
 namespace sirenfeed::app {
 namespace {
-
-using base::ErrorCode;
-using base::fail;
-
-/// A folder that goes with the object.
-class TemporaryFolder {
- public:
-  static base::Result<TemporaryFolder> make() {
-    std::error_code error;
-    std::string pattern = std::filesystem::temp_directory_path(error) / "sirenfeed-XXXXXX";
-    if (error || mkdtemp(pattern.data()) == nullptr) {
-      return fail(ErrorCode::kStorage, "{}: no temporary folder can be made (TMPDIR chooses where)",
-                  pattern);
-    }
-    return TemporaryFolder(pattern);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// Hands every example to the engine and keeps the newest for the dump.
 class Feeder final : public features::ExampleObserver {
@@ -112,60 +80,28 @@ base::Result<Starts> make_starts(const EvaluationOptions& options, const Setting
   return starts;
 }
 
-features::FeaturesConfig evaluation_features(const Settings& settings, const std::string& dir) {
-  features::FeaturesConfig config = settings.features;
-  config.partitions = 1;
-  config.outbox = false;
-  config.index.enabled = false;
-  config.store.dir = dir;
-  config.store.wal = false;
-  return config;
-}
-
 /// Drives the file through ingest and features into the engine.
 base::Result<void> pass(const EvaluationOptions& options, const Settings& settings,
                         trainer::Prequential& engine,
                         const std::function<void(double, std::uint64_t)>& on_progress,
                         Evaluation& evaluation) {
-  SF_ASSIGN(auto replay, ingest::open_replay(options.file, options.format, options.replay));
-  ingest::ReplayLog log(std::move(replay));
   std::optional<ExampleFile> examples;
   if (!options.examples_file.empty()) {
     SF_ASSIGN(ExampleFile file, ExampleFile::create(options.examples_file));
     examples.emplace(std::move(file));
   }
   ExampleFile* const examples_file = examples ? &*examples : nullptr;
+  const RecordedPass* reading = nullptr;
   Feeder feeder(engine, options.dump_examples, examples_file, [&](std::uint64_t exposures) {
-    const auto total = static_cast<double>(log.replay().bytes_total());
-    if (on_progress) {
-      on_progress(total > 0 ? static_cast<double>(log.replay().bytes_read()) / total : 0,
-                  exposures);
-    }
+    if (on_progress && reading != nullptr) on_progress(reading->share_read(), exposures);
   });
-
-  SF_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
-  base::MetricsRegistry registry;
-  features::FeaturesProbe features_probe(registry);
-  const ingest::IngestProbe ingest_probe(registry);
-  base::EventClock event_clock;
-  const base::SteadyClock steady_clock;
-  features::StateWiring wiring;
-  wiring.event_clock = &event_clock;
-  wiring.clock = &event_clock;
-  wiring.observer = &feeder;
-  SF_ASSIGN(const auto state,
-            features::FeatureState::open(evaluation_features(settings, folder.path()),
-                                         features_probe, wiring));
-  ingest::IngestConfig config = settings.ingest;
-  config.group.reset();
-  config.member.reset();
-  config.parser.check_future = false;
-  config.idle_flush_after.reset();
-  ingest::IngestLoop loop(config, {log, *state, event_clock, steady_clock, ingest_probe});
-  SF_TRY(loop.run_until_end());
+  SF_ASSIGN(const auto recorded,
+            RecordedPass::open({options.file, options.format, options.replay}, settings, feeder));
+  reading = recorded.get();
+  SF_TRY(recorded->run());
   SF_TRY(feeder.status());
   if (examples) SF_TRY(examples->close());
-  evaluation.records_rejected = features_probe.rejected_total();
+  evaluation.records_rejected = recorded->records_rejected();
   std::set<std::string> known(settings.features.context.surfaces.begin(),
                               settings.features.context.surfaces.end());
   for (const features::Example& example : feeder.newest()) {
@@ -174,7 +110,7 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
   const std::vector<std::string> surfaces(known.begin(), known.end());
   const features::ExampleNames names{settings.features.example.actions, surfaces};
   for (const features::Example& example : feeder.newest()) {
-    SF_ASSIGN(std::string line, features::example_to_json(example, state->reader(), names));
+    SF_ASSIGN(std::string line, features::example_to_json(example, recorded->reader(), names));
     evaluation.example_lines.push_back(std::move(line));
   }
   return {};

@@ -20,7 +20,7 @@ using base::ErrorCode;
 using base::fail;
 
 constexpr std::string_view kMagic{"SFTRAIN\0", 8};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 // T_ref moves while the model learns; everything else must be what the checkpoint was made with.
 std::uint64_t configuration_hash(const OnlineTrainer& trainer) {
@@ -137,10 +137,11 @@ base::Result<Positions> take_positions(std::string_view& body) {
 }  // namespace
 
 base::Result<void> write_checkpoint(const std::string& file, const OnlineTrainer& trainer,
-                                    const Positions& positions) {
+                                    const Learned& learned) {
   std::string body;
-  put(body, static_cast<std::uint32_t>(positions.size()));
-  for (const auto& [partition, position] : positions) {
+  put(body, learned.recorded_until_ms);
+  put(body, static_cast<std::uint32_t>(learned.positions.size()));
+  for (const auto& [partition, position] : learned.positions) {
     put(body, partition);
     put(body, position.next_offset);
     put(body, position.epoch);
@@ -163,15 +164,17 @@ base::Result<void> write_checkpoint(const std::string& file, const OnlineTrainer
   return sync_folder_of(file);
 }
 
-base::Result<std::optional<Positions>> read_checkpoint(const std::string& file,
-                                                       OnlineTrainer& trainer) {
+base::Result<std::optional<Learned>> read_checkpoint(const std::string& file,
+                                                     OnlineTrainer& trainer) {
   SF_ASSIGN(const std::optional<std::string> bytes, read_file(file));
   if (!bytes) return std::nullopt;
-  const auto restored = [&]() -> base::Result<Positions> {
+  const auto restored = [&]() -> base::Result<Learned> {
     SF_ASSIGN(std::string_view body, checked_body(*bytes, configuration_hash(trainer)));
-    SF_ASSIGN(Positions positions, take_positions(body));
+    Learned learned;
+    SF_TRY(take(body, learned.recorded_until_ms, "recorded log"));
+    SF_ASSIGN(learned.positions, take_positions(body));
     SF_TRY(trainer.restore(body));
-    return positions;
+    return learned;
   }();
   if (!restored) return fail(restored.error().code, "{}: {}", file, restored.error().message);
   return *restored;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "ingest/topic.h"
 
@@ -24,14 +25,24 @@ struct PartitionPosition {
 };
 using Positions = std::map<ingest::Partition, PartitionPosition>;
 
+/// Where learning stands.
+struct Learned {
+  Positions positions;
+  /// The newest exposure of a recorded log that was learned before the topic (warm_start.h): in a
+  /// partition without a position, examples up to it count as learned. kNothingRecorded: none was.
+  base::UnixMs recorded_until_ms = kNothingRecorded;
+  static constexpr base::UnixMs kNothingRecorded = INT64_MIN;
+  friend bool operator==(const Learned&, const Learned&) = default;
+};
+
 /// Replaces `file` atomically (temporary file, fsync, rename, fsync of the folder).
 [[nodiscard]] base::Result<void> write_checkpoint(const std::string& file,
                                                   const OnlineTrainer& trainer,
-                                                  const Positions& positions);
+                                                  const Learned& learned);
 
-/// Restores `trainer` and returns the positions; nullopt where there is no file. kCorrupt names
+/// Restores `trainer` and returns where it stood; nullopt where there is no file. kCorrupt names
 /// what does not fit: truncation, check-sum, another version, another model or step configuration.
-[[nodiscard]] base::Result<std::optional<Positions>> read_checkpoint(const std::string& file,
-                                                                     OnlineTrainer& trainer);
+[[nodiscard]] base::Result<std::optional<Learned>> read_checkpoint(const std::string& file,
+                                                                   OnlineTrainer& trainer);
 
 }  // namespace sirenfeed::trainer

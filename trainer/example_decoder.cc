@@ -124,6 +124,10 @@ base::Result<void> check_schema(const char* what, std::uint64_t got, std::uint64
 
 }  // namespace
 
+ExampleSchema schema_of(const model::ModelConfig& config) {
+  return {.context_names = config.context_names, .actions = config.actions, .tasks = config.tasks};
+}
+
 ExampleDecoder::ExampleDecoder(const ExampleSchema& schema)
     : context_schema_(features::schema_hash(schema.context_names)),
       action_schema_(features::schema_hash(schema.actions)),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/config.h"
 #include "trainer/decoded_example.h"
 
 namespace sirenfeed::features {
@@ -24,6 +25,8 @@ struct ExampleSchema {
   std::vector<std::string> actions;
   std::vector<std::string> tasks;
 };
+/// Of the examples that a model of this configuration learns.
+[[nodiscard]] ExampleSchema schema_of(const model::ModelConfig& config);
 
 /// Threads: const after construction.
 class ExampleDecoder {

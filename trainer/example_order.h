@@ -20,6 +20,8 @@ class ExampleOrder {
   /// 1), and becomes the last. kDuplicate: at or before the last. kStop: see `reason`; the order is
   /// left as it was.
   Verdict check(std::uint64_t epoch, std::uint64_t sequence, std::string& reason);
+  /// An example was accepted, or there was a last one to begin with.
+  [[nodiscard]] bool begun() const { return last_.has_value(); }
   /// A record that is no example: it may stand for one sequence number, which is then not missing.
   void note_undecodable() { ++undecodable_; }
 

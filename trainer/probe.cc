@@ -16,6 +16,9 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
                                    "Examples learned that correct an earlier one.")),
       duplicates(registry.counter(name("duplicates_total"),
                                   "Examples that were learned before and skipped.")),
+      recorded_before(registry.counter(
+          name("recorded_before_total"),
+          "Examples not learned because the recorded log covered their time (train --from-log)")),
       undecodable(registry.counter(name("undecodable_total"), "Records that are no example.")),
       gaps(registry.counter(name("gaps_total"),
                             "Partitions stopped because a sequence number is missing.")),

@@ -16,6 +16,7 @@ struct TrainerProbe {
   base::Counter examples;         // learned
   base::Counter corrections;      // of them, revisions above 0
   base::Counter duplicates;       // seen before, not learned again
+  base::Counter recorded_before;  // of a time that the recorded log had covered, not learned again
   base::Counter undecodable;      // dead letters
   base::Counter gaps;             // partitions stopped because a sequence number is missing
   base::Counter batches;          // learned

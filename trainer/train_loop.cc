@@ -24,10 +24,6 @@ using base::ErrorCode;
 using base::fail;
 using ingest::Topic;
 
-ExampleSchema schema_of(const model::ModelConfig& config) {
-  return {.context_names = config.context_names, .actions = config.actions, .tasks = config.tasks};
-}
-
 // Errors that may go away by themselves.
 bool is_passing(const base::Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kStorage ||
@@ -82,6 +78,7 @@ struct TrainLoop::Impl {
   ExampleDecoder decoder;
   DeadLetterSender dead_letters;
   Positions positions;
+  base::UnixMs recorded_until_ms = Learned::kNothingRecorded;
   std::map<ingest::Partition, Cursor> cursors;
   std::set<ingest::Partition> at_end;
   std::deque<Accepted> accepted;  // not learned yet
@@ -229,6 +226,8 @@ base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record) {
     }
     if (!decoded) {
       reject(record, cursor, decoded.error().message);
+    } else if (!cursor.order.begun() && decoded->slate.time_ms <= recorded_until_ms) {
+      deps.probe.recorded_before.add();
     } else {
       std::string reason;
       switch (cursor.order.check(decoded->epoch, decoded->sequence, reason)) {
@@ -325,7 +324,7 @@ base::Result<void> TrainLoop::Impl::checkpoint() {
   if (config.checkpoint_file.empty()) return {};
   last_checkpoint = deps.steady.now();
   SF_TRY(dead_letters.send());
-  auto written = write_checkpoint(config.checkpoint_file, *trainer, positions);
+  auto written = write_checkpoint(config.checkpoint_file, *trainer, {positions, recorded_until_ms});
   if (!written) {
     deps.probe.checkpoint_errors.add();
     return written;
@@ -442,16 +441,17 @@ base::Result<std::unique_ptr<TrainLoop>> TrainLoop::create(const TrainLoopConfig
                                                            const TrainLoopDeps& deps) {
   SF_TRY(config.validate());
   SF_ASSIGN(auto trainer, OnlineTrainer::create(start, config.step));
-  Positions positions;
+  Learned learned;
   if (!config.checkpoint_file.empty()) {
     SF_ASSIGN(auto restored, read_checkpoint(config.checkpoint_file, *trainer));
     if (restored) {
-      positions = *std::move(restored);
+      learned = *std::move(restored);
       base::log_info("{}: {} examples learned so far", config.checkpoint_file, trainer->examples());
     }
   }
   auto impl = std::make_unique<Impl>(config, deps, std::move(trainer));
-  impl->positions = std::move(positions);
+  impl->positions = std::move(learned.positions);
+  impl->recorded_until_ms = learned.recorded_until_ms;
   return std::unique_ptr<TrainLoop>(new TrainLoop(std::move(impl)));
 }
 

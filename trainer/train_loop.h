@@ -63,7 +63,9 @@ struct TrainLoopDeps {
 /// record that is no example is a dead letter; where it stood for a sequence number, that number
 /// counts as used up by it.
 ///
-/// A trainer without a checkpoint starts at the oldest retained record, whatever its number.
+/// A trainer without a checkpoint starts at the oldest retained record, whatever its number. After
+/// a warm start (warm_start.h) it does too, but passes over the examples of a partition up to the
+/// first one whose exposure is newer than the recorded log.
 ///
 /// Threads: start() makes one; run() uses the caller's. status() may be called from any.
 class TrainLoop {

@@ -56,33 +56,34 @@ class Checkpoint : public ::testing::Test {
     return result ? base::Error{base::ErrorCode::kInternal, "it was accepted"} : result.error();
   }
 
-  const Positions positions_{{0, {.next_offset = 48, .epoch = 1, .sequence = 48}},
-                             {3, {.next_offset = 7, .epoch = 2, .sequence = 5}}};
+  const Learned learned_{.positions = {{0, {.next_offset = 48, .epoch = 1, .sequence = 48}},
+                                       {3, {.next_offset = 7, .epoch = 2, .sequence = 5}}},
+                         .recorded_until_ms = 1'650'000'000'000};
   std::filesystem::path folder_;
   std::string file_;
 };
 
 TEST_F(Checkpoint, GivesBackEverything) {
   const auto trainer = trained();
-  ASSERT_TRUE(write_checkpoint(file_, *trainer, positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trainer, learned_).has_value());
   const auto other = fresh();
-  const auto positions = read_checkpoint(file_, *other);
-  ASSERT_TRUE(positions.has_value()) << positions.error().message;
-  ASSERT_TRUE(positions->has_value());
-  EXPECT_EQ(**positions, positions_);
+  const auto learned = read_checkpoint(file_, *other);
+  ASSERT_TRUE(learned.has_value()) << learned.error().message;
+  ASSERT_TRUE(learned->has_value());
+  EXPECT_EQ(**learned, learned_);
   EXPECT_EQ(state_of(*other), state_of(*trainer));
   EXPECT_FALSE(std::filesystem::exists(file_ + ".tmp"));
 }
 
 TEST_F(Checkpoint, NoFileIsNoError) {
   const auto trainer = fresh();
-  const auto positions = read_checkpoint(file_, *trainer);
-  ASSERT_TRUE(positions.has_value());
-  EXPECT_FALSE(positions->has_value());
+  const auto learned = read_checkpoint(file_, *trainer);
+  ASSERT_TRUE(learned.has_value());
+  EXPECT_FALSE(learned->has_value());
 }
 
 TEST_F(Checkpoint, ATruncatedFileIsRefused) {
-  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), learned_).has_value());
   const std::string bytes = read();
   for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 3) {
     write(bytes.substr(0, length));
@@ -91,7 +92,7 @@ TEST_F(Checkpoint, ATruncatedFileIsRefused) {
 }
 
 TEST_F(Checkpoint, AFlippedBitAnywhereIsRefused) {
-  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), learned_).has_value());
   const std::string bytes = read();
   for (std::size_t at = 0; at < bytes.size(); at += 1 + at / 2) {
     std::string damaged = bytes;
@@ -102,7 +103,7 @@ TEST_F(Checkpoint, AFlippedBitAnywhereIsRefused) {
 }
 
 TEST_F(Checkpoint, AnotherVersionOrShapeIsNamed) {
-  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), learned_).has_value());
   std::string bytes = read();
   bytes[8] = 99;
   bytes.resize(bytes.size() - 8);
@@ -111,7 +112,7 @@ TEST_F(Checkpoint, AnotherVersionOrShapeIsNamed) {
   write(bytes);
   EXPECT_NE(refusal().message.find("version 99"), std::string::npos) << refusal().message;
 
-  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), learned_).has_value());
   StepConfig step = testing::small_step();
   step.optimizer.row_rate = 0.1;
   EXPECT_NE(refusal(fresh(step)).message.find("configuration"), std::string::npos);
@@ -123,7 +124,7 @@ TEST_F(Checkpoint, AnotherVersionOrShapeIsNamed) {
 }
 
 TEST_F(Checkpoint, TheNumberOfThreadsMayChange) {
-  ASSERT_TRUE(write_checkpoint(file_, *trained(), positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trained(), learned_).has_value());
   StepConfig step = testing::small_step();
   step.threads = 2;
   const auto other = fresh(step);
@@ -132,10 +133,10 @@ TEST_F(Checkpoint, TheNumberOfThreadsMayChange) {
 
 TEST_F(Checkpoint, AFolderThatCannotBeWrittenLeavesTheOldFile) {
   const auto trainer = trained();
-  ASSERT_TRUE(write_checkpoint(file_, *trainer, positions_).has_value());
+  ASSERT_TRUE(write_checkpoint(file_, *trainer, learned_).has_value());
   const std::string before = read();
   std::filesystem::create_directories(file_ + ".tmp");  // so that the temporary file cannot be made
-  const auto refused = write_checkpoint(file_, *trainer, positions_);
+  const auto refused = write_checkpoint(file_, *trainer, learned_);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kStorage);
   EXPECT_NE(refused.error().message.find(file_), std::string::npos);
