@@ -91,9 +91,9 @@ base::Result<void> write_report(const EvaluateOptions& options, const Evaluation
     }
   }
   if (options.json_file == "-") return {};
-  fmt::print("{} exposures in {:.1f} s, {} records rejected\n{}", evaluation.rows.size(),
+  fmt::print("{} exposures in {:.1f} s, {} records rejected\n{}{}", evaluation.rows.size(),
              evaluation.seconds, evaluation.records_rejected,
-             report_table(report, TableStyle::kText));
+             report_table(report, TableStyle::kText), report_signals(evaluation));
   return {};
 }
 

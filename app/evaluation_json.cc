@@ -3,6 +3,7 @@
 
 #include "app/evaluation_output.h"
 #include "base/build_info.h"
+#include "model/discovery.h"
 
 namespace sirenfeed::app {
 namespace {
@@ -33,6 +34,15 @@ json::object metrics(const MetricValues& values) {
   return object;
 }
 
+/// {"hour": {"gate", "kept"}, …}; empty for a variant without gates.
+json::object signals_of(const model::Model& model) {
+  json::object signals;
+  for (const model::DiscoveredSignal& signal : model::discovered_signals(model)) {
+    signals[signal.name] = json::object{{"gate", signal.gate}, {"kept", signal.kept}};
+  }
+  return signals;
+}
+
 json::array models_of(const Evaluation& evaluation) {
   json::array models;
   for (const EvaluatedModel& model : evaluation.models) {
@@ -43,6 +53,7 @@ json::array models_of(const Evaluation& evaluation) {
                       {"batches", model.result.batches},
                       {"batches_skipped", model.result.batches_skipped},
                       {"exposures_never_closed", evaluation.unmatched},
+                      {"signals", signals_of(model.model)},
                       {"model_busy_seconds", model.result.busy_seconds}});
   }
   return models;

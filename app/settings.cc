@@ -111,7 +111,12 @@ base::Result<void> Settings::resolve() {
   model.attention_scale = attention_scale == 0
                               ? 1.0 / std::sqrt(static_cast<double>(model.head_width()))
                               : attention_scale;
-  SF_ASSIGN(model.history_kind, model::parse_history_kind(model_history));
+  const auto history_kind = model::parse_history_kind(model_history);
+  if (!history_kind) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--model.history: expected exposures or actions, got '{}'", model_history);
+  }
+  model.history_kind = *history_kind;
   features.example.history_actions_only = model.history_kind == model::HistoryKind::kActions;
   trainer.step.loss.task_weights.clear();
   for (const features::TaskConfig& task : features.example.tasks) {

@@ -61,7 +61,32 @@ TEST(Settings, ResolvingGivesTheModelItsNamesAndScale) {
   EXPECT_DOUBLE_EQ(settings.model.attention_scale, 0.25);
 }
 
+TEST(Settings, ModelOptionsReachTheModelAndTheHistory) {
+  Settings plain = parsed("");
+  ASSERT_TRUE(plain.resolve());
+  EXPECT_FALSE(plain.features.example.history_actions_only);
+  EXPECT_TRUE(plain.model.lambda_learned && plain.model.omega_learned);
+  Settings settings = parsed(
+      "--variant siren_discovery --model.history actions --model.attention_scale 0.025 "
+      "--model.paper_init true --model.per_layer_angles true --model.lambda_learned false "
+      "--model.omega_learned false --model.residual_start 0.5 --model.residual_learned true "
+      "--model.omega0 10 --trainer.gate_weight 0.5 --trainer.pairwise_alpha 0.25");
+  ASSERT_TRUE(settings.resolve());
+  EXPECT_EQ(settings.model.variant, model::Variant::kSirenDiscovery);
+  EXPECT_EQ(settings.model.history_kind, model::HistoryKind::kActions);
+  EXPECT_TRUE(settings.features.example.history_actions_only);
+  EXPECT_EQ(settings.model.attention_scale, 0.025);
+  EXPECT_TRUE(settings.model.paper_init && settings.model.per_layer_angles);
+  EXPECT_FALSE(settings.model.lambda_learned || settings.model.omega_learned);
+  EXPECT_EQ(settings.model.residual_start, 0.5);
+  EXPECT_TRUE(settings.model.residual_learned);
+  EXPECT_EQ(settings.model.omega0, 10);
+  EXPECT_EQ(settings.trainer.step.loss.gate_weight, 0.5);
+  EXPECT_EQ(settings.trainer.step.loss.pairwise_weight, 0.25);
+}
+
 TEST(Settings, ErrorsNameTheOption) {
+  EXPECT_NE(error_of(parsed("--model.history clicks")).find("--model.history"), std::string::npos);
   EXPECT_NE(error_of(parsed("--clock sundial")).find("--clock"), std::string::npos);
   EXPECT_NE(error_of(parsed("--http nowhere")).find("--http"), std::string::npos);
   EXPECT_NE(error_of(parsed("--http 127.0.0.1:99999")).find("--http"), std::string::npos);

@@ -129,6 +129,63 @@ TEST(Reader, AnExampleIsWrittenWithTheNamesOfTheCatalog) {
   EXPECT_TRUE(json->ends_with("]}]}"));
 }
 
+TEST(Reader, AHistoryKnowsWhereItWasShown) {
+  StateUnderTest s;
+  s.apply(impression_event("i", "u", kStart + 1, {"a"}, "home"));
+  s.apply(impression_event("j", "u", kStart + 2, {"b"}));
+  s.apply(impression_event("k", "u", kStart + 3, {"c"}, "search"));
+  s.apply(impression_event("l", "u", kStart + 4, {"d"}, "home"));
+  const Example& example = s.seen.exposures.at(3);
+  const HistoryColumns& history = example.history();
+  ASSERT_EQ(history.surface_size(), 3);
+  ASSERT_EQ(history.surfaces_size(), 2);
+  EXPECT_EQ(history.surfaces(0), key("home"));
+  EXPECT_EQ(history.surfaces(1), key("search"));
+  EXPECT_EQ(history.surface(0), 1U);
+  EXPECT_EQ(history.surface(1), 0U);
+  EXPECT_EQ(history.surface(2), 2U);
+  const auto user = s.reader().read_user("u", kStart + 4);
+  ASSERT_TRUE(user);
+  EXPECT_EQ(user->history.tokens.at(2).surface, key("search"));
+
+  const std::vector<std::string> surfaces = {"search"};
+  const auto json = example_to_json(example, s.reader(), {.actions = {}, .surfaces = surfaces});
+  ASSERT_TRUE(json);
+  EXPECT_NE(json->find(R"("segment":null,"surface":"home","history")"), std::string::npos);
+  EXPECT_NE(json->find(R"("actions":[],"surface":"search"})"), std::string::npos) << *json;
+}
+
+TEST(Reader, AHistoryOfActionsLeavesOutTheOthersBeforeTheCut) {
+  FeaturesConfig config = StateUnderTest::default_config();
+  config.example.history_max = 2;
+  config.example.history_actions_only = true;
+  StateUnderTest s(config);
+  for (int i = 0; i < 5; ++i) {
+    const std::string n = std::to_string(i);
+    s.apply(impression_event("i" + n, "u", kStart + 10 * i, {"item" + n}));
+    if (i < 3) s.apply(action_event("u", "item" + n, kStart + 10 * i + 5));
+  }
+  // The newest two that were acted on, though two newer exposures were not.
+  s.apply(impression_event("now", "u", kStart + 100, {"x"}));
+  const auto check = [&](auto items) {
+    ASSERT_EQ(items.size(), 2U);
+    EXPECT_EQ(items.at(0), key("item1"));
+    EXPECT_EQ(items.at(1), key("item2"));
+  };
+  const auto& columns = s.seen.exposures.back().history().item();
+  check(std::vector<Key>(columns.begin(), columns.end()));
+  const auto user = s.reader().read_user("u", kStart + 100);
+  ASSERT_TRUE(user);
+  std::vector<Key> served;
+  for (const HistoryToken& token : user->history.tokens) served.push_back(token.item);
+  check(served);
+  // An action counts from when it is known: at its own time it is not yet.
+  const auto earlier = s.reader().read_user("u", kStart + 25);
+  ASSERT_TRUE(earlier);
+  ASSERT_EQ(earlier->history.tokens.size(), 2U);
+  EXPECT_EQ(earlier->history.tokens[1].item, key("item1"));
+}
+
 TEST(Reader, ReadersAndTheApplyingThreadDoNotDisturbEachOther) {
   FeaturesConfig config = StateUnderTest::default_config();
   config.store.item_entries_max = 64;  // so that entries come and go

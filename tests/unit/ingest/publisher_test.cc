@@ -135,7 +135,7 @@ TEST_F(PublisherTest, WhatTheLogHoldsBeyondTheResumeFileIsNotSentAgain) {
   first.fail_at = 60;
   std::string at_start;
   config_.report_every = 0ms;
-  config_.speed = 1e9;  // reports after every record
+  config_.speed = 1e9;                       // reports after every record
   progress_ = [&](const PublishProgress&) {  // the file as a kill -9 would leave it
     std::ifstream file(*config_.resume_file);
     if (at_start.empty()) std::getline(file, at_start);

@@ -31,6 +31,16 @@ TEST(SlateJson, ReadsEveryFieldAndItsAbsence) {
   EXPECT_EQ(slate->context, (std::vector<float>{1.0F, -2.5F}));
 }
 
+TEST(SlateJson, SurfacesAreThoseOfTheRequestAndOfEachToken) {
+  const auto slate = slate_from_json(
+      two_features(), R"({"surface":"home","history":[{"item":"i","surface":"search"},)"
+                      R"({"item":"i"}],"candidates":[{"item":"c","context":[1,2]}]})");
+  ASSERT_TRUE(slate) << slate.error().message;
+  EXPECT_EQ(slate->surface, base::xxh3_64("home"));
+  EXPECT_EQ(slate->history[0].surface, base::xxh3_64("search"));
+  EXPECT_EQ(slate->history[1].surface, kNoKey);
+}
+
 TEST(SlateJson, NamesTheFieldThatIsWrong) {
   const auto fault = [](const char* line) {
     const auto slate = slate_from_json(two_features(), line);

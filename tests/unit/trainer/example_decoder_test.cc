@@ -57,6 +57,28 @@ TEST(ExampleDecoder, GivesTheSlateAndItsLabels) {
   EXPECT_FALSE(decoded->labels.correction);
 }
 
+TEST(ExampleDecoder, SurfacesOfTokensAreNumbersAmongTheHistorysOwn) {
+  features::Example source = example();
+  source.set_surface("home");
+  auto& history = *source.mutable_history();
+  history.add_surface(2);
+  history.add_surface(0);
+  history.add_surfaces(71);
+  history.add_surfaces(72);
+  const auto decoded = decode(source);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(decoded->slate.surface, base::xxh3_64("home"));
+  EXPECT_EQ(decoded->slate.history[0].surface, 72U);
+  EXPECT_EQ(decoded->slate.history[1].surface, model::kNoKey);
+
+  history.set_surface(1, 3);
+  EXPECT_NE(decode(source).error().message.find("surface 3 of 2"), std::string::npos);
+  history.mutable_surface()->RemoveLast();
+  EXPECT_NE(decode(source).error().message.find("1 surfaces"), std::string::npos);
+  history.clear_surface();  // as examples were written before
+  EXPECT_EQ(decode(source)->slate.history[0].surface, model::kNoKey);
+}
+
 TEST(ExampleDecoder, BytesThatAreNoExampleAreUndecodable) {
   const ExampleDecoder decoder(testing::small_schema());
   EXPECT_EQ(decoder.decode_bytes("\xff\xff\xff").error().code, ErrorCode::kDecode);
