@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 of `serve` and of `train` at random moments of a replay, ten times in total: afterwards state, examples
-and model are those of a run that nobody disturbed."""
+"""kill -9 of `serve` and of `train` at random moments of a replay that ends with late actions, ten times in total:
+afterwards state, examples (each correction once) and model are those of a run that nobody disturbed."""
 import os
 import random
 import time
@@ -25,11 +25,12 @@ class KillTest(EndToEndTest):
         cls.broker = KafkaBroker()
         cls.addClassCleanup(cls.broker.close)
 
-    def undisturbed(self, file):
+    def undisturbed(self, file, late):
         """((state, examples, model), records applied)."""
         replay = Replay(self, self.broker, "undisturbed", SETTINGS)
         replay.create_topics()
         replay.publish(file, "kuairand")
+        replay.publish(late, "events")
         serve = replay.serve()
         replay.close_windows(serve)
         applied = serve.metrics()[APPLIED]
@@ -63,16 +64,21 @@ class KillTest(EndToEndTest):
         print(f"seed {seed} (SIRENFEED_TEST_SEED repeats it)", flush=True)
         draw = random.Random(seed)
         file = inputs.cut_kuairand(self.folder / "cut.csv.gz", ROWS)
-        (state, values, model), records = self.undisturbed(file)
-        self.assertEqual(len(values), ROWS)
+        late, late_count = inputs.late_likes(file, self.folder / "late.ndjson")
+        (state, values, model), records = self.undisturbed(file, late)
+        revisions = [examples.decode(value).revision for value in values]
+        self.assertEqual(revisions.count(0), ROWS)
+        self.assertEqual(revisions.count(1), late_count)
+        self.assertGreater(late_count, 0)
 
         replay = Replay(self, self.broker, "disturbed", SETTINGS)
         replay.create_topics()
         replay.publish(file, "kuairand")
+        replay.publish(late, "events")
         serve = self.kill_again_and_again(draw, replay.serve, APPLIED, records, "serve")
         replay.close_windows(serve)
         self.assertEqual(serve.stop(), 0, serve.output())
-        train = self.kill_again_and_again(draw, replay.train, LEARNED, ROWS, "train")
+        train = self.kill_again_and_again(draw, replay.train, LEARNED, len(values), "train")
         wait_for(lambda: train.get("/readyz").status == 200, "the trainer has caught up", explain=train.output)
         self.assertEqual(train.stop(), 0, train.output())
         replay.train_until_end()

@@ -31,6 +31,24 @@ def cut_kuairand(path, rows):
     return path
 
 
+def late_likes(cut, path):
+    """Likes that come after everything of `cut` (its name without .csv.gz is in the ids), although their times lie
+    within windows that closed during its last hour; returns (`path`, how many)."""
+    with gzip.open(cut, "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    minute = 60_000
+    last = int(rows[-1]["time_ms"])
+    events = {}
+    for number, row in enumerate(rows, 1):
+        time = int(row["time_ms"])
+        if last - 45 * minute <= time <= last - 11 * minute and row["is_like"] == "0":
+            event = {"topic": "clicks", "user_id": row["user_id"], "item_id": row["video_id"], "timestamp": time + 2000,
+                     "type": "like", "impression_id": f"{cut.name.removesuffix('.csv.gz')}:{number}"}
+            events[row["user_id"], row["video_id"], time] = event
+    path.write_text("".join(json.dumps(event) + "\n" for event in events.values()))
+    return path, len(events)
+
+
 TOPIC_RANK = {"items": 0, "users": 1, "requests": 2, "impressions": 3, "clicks": 4}
 START_MS = 1_700_000_000_000
 
