@@ -64,6 +64,18 @@ class KafkaReplayTest(EndToEndTest):
         serve.wait_ready()
         feeds.check_feeds(self, serve, {user: shown[user] for user in users})
 
+    def test_a_recorded_log_before_the_topic_is_not_learned_again_from_it(self):
+        replay = Replay(self, self.broker, "recorded", inputs.KUAIRAND_SETTINGS)
+        replay.create_topics()
+        replay.publish(inputs.SLICE, "kuairand")
+        serve = replay.serve()
+        replay.close_windows(serve)
+        self.assertEqual(serve.stop(), 0, serve.output())
+        replay.train_until_end("--from-log", inputs.SLICE, "--format", "kuairand")
+        values, model = evaluate(self.folder, inputs.SLICE, "kuairand")
+        self.assertEqual(len(replay.examples()), len(values))
+        self.assertTrue(replay.model_bytes() == model, "the model's bytes differ")
+
     def test_events_through_two_processes_equal_evaluate_byte_by_byte(self):
         seed = 20261130
         print(f"seed {seed}")
