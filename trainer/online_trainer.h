@@ -29,7 +29,7 @@ struct StepReport {
 /// config.threads is.
 ///
 /// T_ref: the first learned example's time. Until then every f is 0 (its last layers start at 0),
-/// so that no score depends on it.
+/// so that no score depends on it; with the model's paper_init the age is clamped at 1 until then.
 ///
 /// Threads: one caller; TBB workers only within a call.
 class OnlineTrainer {

@@ -199,9 +199,10 @@ TEST(Ranker, ReusedWorkspacesGiveTheSameBytes) {
 }
 
 TEST(Ranker, ShiftingTheTimeReferenceKeepsScores) {
-  for (const Variant variant :
-       {Variant::kSiren, Variant::kSirenReluOnly, Variant::kTimeEmbedding}) {
-    Model model = perturbed(test::small_config(variant), 23);
+  for (const Variant variant : all_variants()) {
+    ModelConfig config = test::small_config(variant);
+    config.per_layer_angles = variant == Variant::kSirenAlibiTime;
+    Model model = perturbed(config, 23);
     auto slates = test::seeded_slates(model.config, 5, 24);
     for (Slate& slate : slates) {  // time_embedding adds b without a time, which the shift changes
       if (slate.time_ms == kUnknownTime) slate.time_ms = model.config.time_reference_ms;
