@@ -122,7 +122,7 @@ base::Result<Evaluation> evaluate(const EvaluationOptions& options, const Settin
                                   const std::function<void(double, std::uint64_t)>& on_progress) {
   const auto began = std::chrono::steady_clock::now();
   SF_ASSIGN(Starts starts, make_starts(options, settings));
-  const trainer::ExampleSchema schema{settings.model.context_names, settings.model.actions,
+  const trainer::ExampleSchema schema{settings.model.context_row_names(), settings.model.actions,
                                       settings.model.tasks};
   trainer::PrequentialConfig pass_config;
   pass_config.threads = options.jobs;

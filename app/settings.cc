@@ -57,6 +57,35 @@ base::Result<void> resolve_task_weights(const std::vector<std::string>& texts, S
   return {};
 }
 
+/// The towers' names, and which features the transformer reads besides them.
+void take_towers(Settings& settings) {
+  model::ModelConfig& model = settings.model;
+  const std::string& towers = settings.towers;
+  model.towers.clear();
+  for (std::size_t begin = 0; begin < towers.size();) {
+    const std::size_t end = std::min(towers.find(',', begin), towers.size());
+    model.towers.push_back(towers.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  model.context_names = features::context_feature_names(settings.features.context);
+  model.tower_context_names.clear();
+  if (settings.features.context.extended && !model.towers.empty()) {
+    // The extended set is for the towers; without any the transformer reads it too.
+    model.context_names = features::base_context_names(settings.features.context);
+    model.tower_context_names = features::extended_context_names();
+  }
+}
+
+base::Result<void> take_learning(Settings& settings) {
+  trainer::OptimizerConfig& optimizer = settings.trainer.step.optimizer;
+  SF_ASSIGN(optimizer.dense_rate_schedule,
+            trainer::parse_rate_schedule(settings.dense_rate_schedule));
+  SF_ASSIGN(optimizer.calibration, trainer::parse_calibration(settings.calibration));
+  const bool isotonic = optimizer.calibration == trainer::CalibrationKind::kIsotonic;
+  settings.model.isotonic_knots = isotonic ? trainer::kIsotonicKnots : 0;
+  return {};
+}
+
 }  // namespace
 
 std::string Settings::models_dir() const { return models.empty() ? data_dir + "/models" : models; }
@@ -97,6 +126,7 @@ base::Result<void> Settings::resolve() {
   serving.api.parser = ingest.parser;
   ingest.idle_flush_after = optional_ms(idle_flush_after_ms);
   trainer.batch_linger = optional_ms(batch_linger_ms);
+  SF_TRY(take_learning(*this));
   trainer.checkpoint_file = trainer_dir() + "/checkpoint";
   features.store.dir = state_dir();
   features.context.zone_offset_ms = model.zone_offset_ms;
@@ -105,7 +135,7 @@ base::Result<void> Settings::resolve() {
   model.seed = seed;
   model.actions = features.example.actions;
   model.tasks = features::task_names(features.example);
-  model.context_names = features::context_feature_names(features.context);
+  take_towers(*this);
   model.context_surfaces = features.context.surfaces;
   model.history_max = static_cast<int>(features.example.history_max);
   model.attention_scale = attention_scale == 0

@@ -48,6 +48,7 @@ struct Settings {
   std::string variant = "siren";
   double attention_scale = 0;               // 0: 1/√d_k
   std::string model_history = "exposures";  // or actions
+  std::string towers;  // beside the transformer, comma separated: counter, cross
   std::size_t models_keep_max = 20;
   trainer::TrainLoopConfig trainer;
   serving::ServingConfig serving;
@@ -60,6 +61,8 @@ struct Settings {
   std::string fsync = "interval";
   std::vector<std::string> kafka_properties;  // key=value
   std::vector<std::string> task_weights;      // task=weight
+  std::string dense_rate_schedule = "constant";
+  std::string calibration = "scale_bias";
   std::int64_t idle_flush_after_ms = 10'000;  // -1: off
   std::int64_t batch_linger_ms = 2'000;       // -1: off
 

@@ -177,6 +177,8 @@ void add_model(CLI::App& root, Settings& s) {
   section.add("zone_offset_ms", s.model.zone_offset_ms, "Local time for hour and weekday");
   section.add("residual_start", s.model.residual_start, "Start r of the residual scales");
   section.add("residual_learned", s.model.residual_learned, "Train the residual scales");
+  section.add("towers", s.towers,
+              "Averaged with the transformer: counter, cross, both with a comma, or none");
   section.add("keep_max", s.models_keep_max, "Versions kept in the store");
 }
 
@@ -186,6 +188,30 @@ void add_trainer(CLI::App& root, Settings& s) {
   section.add("batch_examples", t.step.batch_examples, "Examples a step");
   section.add("threads", t.step.threads, "0: all cores; never changes a byte");
   section.add("dense_rate", t.step.optimizer.dense_rate, "Adam's rate");
+  section.add("gradient_norm_max", t.step.optimizer.gradient_norm_max,
+              "A batch whose gradient is above it has exploded and is skipped");
+  section.add("calibration_rate", t.step.optimizer.calibration_rate,
+              "Adagrad's, of scale and bias");
+  section.add("calibration_g0", t.step.optimizer.calibration_g0, "Start of its squared gradients");
+  section.add("dense_rate_schedule", s.dense_rate_schedule,
+              "constant, warmup_cosine or inverse_sqrt");
+  section.add("dense_rate_steps", t.step.optimizer.dense_rate_steps,
+              "Steps of the cosine, or at the full rate before the inverse root");
+  section.add("dense_rate_floor", t.step.optimizer.dense_rate_floor,
+              "Share of the rate that a schedule never leaves");
+  section.add("calibration", s.calibration, "scale_bias, isotonic or none");
+  section.add("isotonic_batches", t.step.optimizer.isotonic_batches, "Batches between two fits");
+  section.add("isotonic_half_life_cells", t.step.optimizer.isotonic_half_life_cells,
+              "Of scored cells in the fit's histogram");
+  section.add("counter_rate", t.step.towers.counter_rate, "Adam's rate of the counter tower");
+  section.add("replay_batches", t.step.towers.replay_batches,
+              "Batches of past rows the counter tower learns after each new one");
+  section.add("replay_bytes_max", t.step.towers.replay_bytes_max,
+              "Past rows in memory and in the checkpoint");
+  section.add("replay_admit_min", t.step.towers.replay_admit_min,
+              "Lowest probability that a new row enters the full buffer");
+  section.add("cross_rate", t.step.towers.cross_rate, "Adagrad's rate of the cross tower");
+  section.add("cross_g0", t.step.towers.cross_g0, "Start of its squared gradients");
   section.add("row_rate", t.step.optimizer.row_rate, "Adagrad's rate of the tables");
   section.add("pairwise_alpha", t.step.loss.pairwise_weight, "Weight of the pairwise term");
   section.add("gate_weight", t.step.loss.gate_weight,

@@ -26,6 +26,8 @@ class ExampleWriter {
     } else {
       name(example.segment(), user.segment_key == example.segment() ? user.segment : std::nullopt);
     }
+    out_ += ",\"user\":";
+    ingest::append_json_string(example.user_id(), out_);
     if (!example.surface().empty()) {
       surfaces_.emplace_back(base::xxh3_64(example.surface()), example.surface());
       out_ += ",\"surface\":";

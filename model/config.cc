@@ -49,6 +49,22 @@ base::Result<void> check_names(const std::vector<std::string>& names, const char
   return {};
 }
 
+base::Result<void> check_towers(const ModelConfig& config) {
+  SF_TRY(check_names(config.towers, "towers", 2));
+  for (const std::string& tower : config.towers) {
+    if (tower == "counter" || tower == "cross") continue;
+    return fail(ErrorCode::kInvalidArgument,
+                "model config: towers has '{}', expected counter or cross", tower);
+  }
+  const std::vector<std::string> row = config.context_row_names();
+  SF_TRY(check_names(row, "context_names and tower_context_names together", 65536));
+  if (config.has_counter_tower() && row.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "model config: towers has 'counter', which needs context features");
+  }
+  return {};
+}
+
 /// Reads one flat object; the first fault sticks.
 class Fields {
  public:
@@ -127,6 +143,11 @@ void read_optional(Fields& fields, ModelConfig& config, std::string& history_kin
   }
   if (fields.has("residual_start")) fields.real("residual_start", config.residual_start);
   if (fields.has("history_kind")) fields.text("history_kind", history_kind);
+  if (fields.has("towers")) fields.names("towers", config.towers);
+  if (fields.has("tower_context_names")) {
+    fields.names("tower_context_names", config.tower_context_names);
+  }
+  if (fields.has("isotonic_knots")) fields.integer("isotonic_knots", config.isotonic_knots);
 }
 
 json::array to_array(const std::vector<std::string>& names) {
@@ -191,6 +212,10 @@ base::Result<void> ModelConfig::validate() const {
   SF_TRY(in_range("time_reference_ms", time_reference_ms, -(std::int64_t{1} << 60),
                   std::int64_t{1} << 60));
   SF_TRY(in_range("zone_offset_ms", zone_offset_ms, -86'400'000, 86'400'000));
+  SF_TRY(in_range("isotonic_knots", isotonic_knots, 0, 1024));
+  if (isotonic_knots == 1) {
+    return fail(ErrorCode::kInvalidArgument, "model config: isotonic_knots is 1, expected 0 or 2");
+  }
   const auto positive = [](const char* field, double value) -> base::Result<void> {
     if (std::isfinite(value) && value > 0) return {};
     return fail(ErrorCode::kInvalidArgument, "model config: {} is {}, expected a positive number",
@@ -206,8 +231,15 @@ base::Result<void> ModelConfig::validate() const {
   SF_TRY(check_names(actions, "actions", 31));
   SF_TRY(check_names(tasks, "tasks", 64));
   SF_TRY(check_names(context_names, "context_names", 65536));
+  SF_TRY(check_towers(*this));
   if (tasks.empty()) return fail(ErrorCode::kInvalidArgument, "model config: tasks is empty");
   return {};
+}
+
+std::vector<std::string> ModelConfig::context_row_names() const {
+  std::vector<std::string> names = context_names;
+  names.insert(names.end(), tower_context_names.begin(), tower_context_names.end());
+  return names;
 }
 
 std::string config_to_json(const ModelConfig& config, std::uint64_t context_examples) {
@@ -240,6 +272,9 @@ std::string config_to_json(const ModelConfig& config, std::uint64_t context_exam
   object["paper_init"] = config.paper_init;
   object["per_layer_angles"] = config.per_layer_angles;
   object["history_kind"] = history_kind_name(config.history_kind);
+  object["towers"] = to_array(config.towers);
+  object["tower_context_names"] = to_array(config.tower_context_names);
+  object["isotonic_knots"] = config.isotonic_knots;
   return json::serialize(object);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Everything that fixes a model's shape and meaning; travels inside the model file as its metadata
 // `config`, so that the file alone is enough to score (docs/FORMATS.md, model.safetensors).
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -78,9 +79,29 @@ struct ModelConfig {
   bool per_layer_angles = false;
   HistoryKind history_kind = HistoryKind::kExposures;
 
+  /// Towers whose logits are averaged with the transformer's (model/towers.h): "counter", "cross".
+  std::vector<std::string> towers;
+  /// F_t names that stand behind context_names in every row of Slate::context and that only the
+  /// towers read.
+  std::vector<std::string> tower_context_names;
+  int isotonic_knots = 0;  // of each task's isotonic calibration; 0: scale and bias calibrate
+
   [[nodiscard]] std::size_t n_actions() const { return actions.size(); }
   [[nodiscard]] std::size_t n_tasks() const { return tasks.size(); }
   [[nodiscard]] std::size_t n_context() const { return context_names.size(); }
+  /// F + F_t: columns of Slate::context and of the running mean and std.
+  [[nodiscard]] std::size_t context_row_width() const {
+    return context_names.size() + tower_context_names.size();
+  }
+  /// The names of Slate::context's columns: context_names, then tower_context_names.
+  [[nodiscard]] std::vector<std::string> context_row_names() const;
+  /// Name of a column of Slate::context.
+  [[nodiscard]] const std::string& context_name(std::size_t column) const {
+    const std::size_t n = context_names.size();
+    return column < n ? context_names[column] : tower_context_names[column - n];
+  }
+  [[nodiscard]] bool has_counter_tower() const { return has_tower("counter"); }
+  [[nodiscard]] bool has_cross_tower() const { return has_tower("cross"); }
   [[nodiscard]] int head_width() const { return d_model / heads; }  // d_k
   [[nodiscard]] int planes() const { return head_width() / 2; }     // P
   /// Width of B: heads × (actions + none).
@@ -90,6 +111,11 @@ struct ModelConfig {
 
   /// Names the first bad field.
   [[nodiscard]] base::Result<void> validate() const;
+
+ private:
+  [[nodiscard]] bool has_tower(std::string_view name) const {
+    return std::find(towers.begin(), towers.end(), name) != towers.end();
+  }
 };
 
 /// The flat JSON of the file's metadata `config`. `context_examples` (how many learned examples are

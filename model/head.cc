@@ -2,29 +2,21 @@
 
 #include <algorithm>
 
+#include "model/standardise.h"
 #include "model/vector_math.h"
 
 namespace sirenfeed::model {
 namespace {
 
-/// ĉ of the chunk's candidates, in place: clamp((c − mean)/max(std, floor), ±4), 0 until the
-/// statistics have seen enough.
+/// ĉ of the chunk's candidates.
 template <class T>
-void standardise(const BasicModel<T>& model, std::span<const Slate* const> chunk, View<T> out) {
-  const Statistics& statistics = model.statistics;
-  const bool warm = statistics.context_examples >= kContextExamplesMin;
+void standardise_chunk(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                       View<T> out) {
+  const std::size_t width = model.config.context_row_width();
   std::size_t row = 0;
   for (const Slate* slate : chunk) {
-    const float* context = slate->context.data();
-    for (std::size_t c = 0; c < slate->candidates.size(); ++c, ++row, context += out.cols) {
-      T* to = out.row(row);
-      for (std::size_t i = 0; i < out.cols; ++i) {
-        const T std_dev = static_cast<T>(std::max(statistics.context_std[i], kContextStdMin));
-        const T scaled =
-            (static_cast<T>(context[i]) - static_cast<T>(statistics.context_mean[i])) / std_dev;
-        const T limit = static_cast<T>(kContextClamp);
-        to[i] = warm ? std::min(std::max(scaled, -limit), limit) : T{};
-      }
+    for (std::size_t c = 0; c < slate->candidates.size(); ++c, ++row) {
+      standardise(model.statistics, slate->context.data() + c * width, out.cols, out.row(row));
     }
   }
 }
@@ -59,7 +51,7 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
   norm_token_.forward(dense, inputs.token, state.norm_token, input.columns(0, d_));
   norm_pooled_.forward(dense, inputs.pooled, state.norm_pooled, input.columns(d_, d_));
-  standardise(model, chunk, context);
+  standardise_chunk(model, chunk, context);
   for (std::size_t r = 0; r < rows; ++r) {
     std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
   }

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/calibration.h"
+#include "model/cross_tower.h"
 #include "model/discovery.h"
 #include "model/time_features.h"
 
@@ -49,6 +51,20 @@ std::array<BasicEmbeddingTable<T>, kTableCount> make_tables(const ModelConfig& c
       Table("rotary.semantic.author", discovery_width, unit, seed),
       Table("rotary.semantic.surface", discovery_width, unit, seed),
   };
+}
+
+template <class T>
+BasicEmbeddingTable<T> make_cross(const ModelConfig& config) {
+  const int width = config.has_cross_tower() ? static_cast<int>(config.n_tasks()) : 0;
+  return BasicEmbeddingTable<T>("cross", width, {StartKind::kConstant, 0.0}, config.seed);
+}
+
+template <class T>
+void copy_rows(const EmbeddingTable& from, BasicEmbeddingTable<T>& to) {
+  for (std::uint32_t index = 0; index < from.size(); ++index) {
+    const std::span<const float> row = from.row_at(index);
+    std::copy(row.begin(), row.end(), to.row_at(to.find_or_create(from.key_at(index))).begin());
+  }
 }
 
 /// b += share · W[:, column], the age feature's part of one shift; W lies as [in, out].
@@ -115,11 +131,14 @@ base::Result<Model> make_model(const ModelConfig& config) {
   start_tensors(model.layout, config.seed, model.dense);
   start_wide_action_weight(model);
   model.tables = make_tables<float>(config);
-  model.statistics.context_mean.assign(config.n_context(), 0.0F);
-  model.statistics.context_std.assign(config.n_context(), 1.0F);
+  model.cross = make_cross<float>(config);
+  if (config.has_cross_tower()) {
+    model.statistics.cross_edges.assign(config.context_row_width() * kCrossEdges, 0.0F);
+  }
+  model.statistics.context_mean.assign(config.context_row_width(), 0.0F);
+  model.statistics.context_std.assign(config.context_row_width(), 1.0F);
   model.statistics.action_mean.assign(config.n_actions() + 1, 0.0F);
-  model.calibration.scale.assign(config.n_tasks(), 1.0F);
-  model.calibration.bias.assign(config.n_tasks(), 0.0F);
+  model.calibration = identity_calibration(config);
   return model;
 }
 
@@ -129,14 +148,9 @@ BasicModel<double> to_double(const Model& model) {
   wide.layout = model.layout;
   wide.dense.assign(model.dense.begin(), model.dense.end());
   wide.tables = make_tables<double>(model.config);
-  for (std::size_t t = 0; t < kTableCount; ++t) {
-    const EmbeddingTable& from = model.tables[t];
-    for (std::uint32_t index = 0; index < from.size(); ++index) {
-      const std::uint32_t to = wide.tables[t].find_or_create(from.key_at(index));
-      const std::span<const float> row = from.row_at(index);
-      std::copy(row.begin(), row.end(), wide.tables[t].row_at(to).begin());
-    }
-  }
+  wide.cross = make_cross<double>(model.config);
+  copy_rows(model.cross, wide.cross);
+  for (std::size_t t = 0; t < kTableCount; ++t) copy_rows(model.tables[t], wide.tables[t]);
   wide.statistics = model.statistics;
   wide.calibration = model.calibration;
   return wide;
@@ -164,7 +178,7 @@ HistoryWindow history_window(const ModelConfig& config, const Slate& slate) {
 }
 
 base::Result<void> check_slate(const ModelConfig& config, const Slate& slate) {
-  const std::size_t n_context = config.n_context();
+  const std::size_t n_context = config.context_row_width();
   if (slate.context.size() != slate.candidates.size() * n_context) {
     return fail(ErrorCode::kInvalidArgument,
                 "context has {} values, expected {} candidates times {} features",
@@ -173,7 +187,7 @@ base::Result<void> check_slate(const ModelConfig& config, const Slate& slate) {
   for (std::size_t i = 0; i < slate.context.size(); ++i) {
     if (!std::isfinite(slate.context[i])) {
       return fail(ErrorCode::kInvalidArgument, "candidates[{}]: feature {} is not finite",
-                  i / n_context, config.context_names[i % n_context]);
+                  i / n_context, config.context_name(i % n_context));
     }
   }
   for (std::size_t i = 0; i < slate.history.size(); ++i) {

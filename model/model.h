@@ -33,16 +33,22 @@ inline constexpr float kContextClamp = 4.0F;
 
 /// Learned after each batch, in fixed order, by the trainer; no gradient flows into them.
 struct Statistics {
-  std::vector<float> context_mean;  // [F], start 0
-  std::vector<float> context_std;   // [F], start 1
+  std::vector<float> context_mean;  // [F + F_t], start 0
+  std::vector<float> context_std;   // [F + F_t], start 1
   std::vector<float> action_mean;   // [A + 1], none last, start 0
   std::uint64_t context_examples = 0;
+  /// Cross tower: upper edges of the first 19 of 20 bins of every feature, [F + F_t, 19] ascending;
+  /// start 0; empty without the tower.
+  std::vector<float> cross_edges;
 };
 
-/// Served logit = scale[k] · z[k] + bias[k].
+/// From the mean logit of the towers to the served one (model/calibration.h).
 struct Calibration {
   std::vector<float> scale;  // [K], start 1
   std::vector<float> bias;   // [K], start 0
+  /// Isotonic layer behind scale and bias, [K, config.isotonic_knots]; empty without it.
+  std::vector<float> knot_x;  // strictly ascending
+  std::vector<float> knot_y;  // strictly ascending; starts as knot_x
 };
 
 template <class T>
@@ -52,6 +58,8 @@ struct BasicModel {
   std::vector<T> dense;  // layout.size elements, embedding.action.weight included
   /// Indexed by TableId. A table that the variant has not has width 0 and stays empty.
   std::array<BasicEmbeddingTable<T>, kTableCount> tables;
+  /// Cross tower: weights [K] of each hashed cross; width 0 without the tower.
+  BasicEmbeddingTable<T> cross;
   Statistics statistics;
   Calibration calibration;
 

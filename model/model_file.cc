@@ -5,6 +5,8 @@
 #include <deque>
 #include <set>
 
+#include "model/calibration.h"
+#include "model/cross_tower.h"
 #include "model/file_io.h"
 #include "model/safetensors.h"
 
@@ -150,6 +152,25 @@ class Reader {
   std::set<std::string> known_;
 };
 
+/// What the cross tower and the isotonic layer add; the counter tower's tensors are dense ones.
+base::Result<void> read_towers(Reader& reader, Model& model) {
+  if (model.cross.width() > 0) {
+    SF_TRY(reader.read_table(model.cross, true));
+    std::vector<float>& edges = model.statistics.cross_edges;
+    SF_TRY(reader.read("cross.edges", {edges.size() / kCrossEdges, kCrossEdges}, edges));
+  }
+  Calibration& calibration = model.calibration;
+  if (calibration.knot_x.empty()) return {};
+  const std::vector<std::size_t> shape = {calibration.scale.size(),
+                                          calibration.knot_x.size() / calibration.scale.size()};
+  SF_TRY(reader.read("calibration.knots.x", shape, calibration.knot_x));
+  SF_TRY(reader.read("calibration.knots.y", shape, calibration.knot_y));
+  if (!knots_ascend(calibration)) {
+    return fail(ErrorCode::kCorrupt, "tensor 'calibration.knots' does not ascend");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string encode_model(const Model& model) {
@@ -162,6 +183,17 @@ std::string encode_model(const Model& model) {
   }
   const Statistics& statistics = model.statistics;
   const Calibration& calibration = model.calibration;
+  if (model.cross.width() > 0) {
+    writer.add_table(model.cross);
+    writer.add("cross.edges", {statistics.cross_edges.size() / kCrossEdges, kCrossEdges},
+               statistics.cross_edges);
+  }
+  if (!calibration.knot_x.empty()) {
+    const std::vector<std::size_t> shape = {calibration.scale.size(),
+                                            calibration.knot_x.size() / calibration.scale.size()};
+    writer.add("calibration.knots.x", shape, calibration.knot_x);
+    writer.add("calibration.knots.y", shape, calibration.knot_y);
+  }
   writer.add("context.mean", {statistics.context_mean.size()}, statistics.context_mean);
   writer.add("context.std", {statistics.context_std.size()}, statistics.context_std);
   writer.add("action.mean", {statistics.action_mean.size()}, statistics.action_mean);
@@ -200,6 +232,7 @@ base::Result<Model> decode_model(std::string_view bytes) {
   SF_TRY(read_list("action.mean", statistics.action_mean));
   SF_TRY(read_list("calibration.scale", model.calibration.scale));
   SF_TRY(read_list("calibration.bias", model.calibration.bias));
+  SF_TRY(read_towers(reader, model));
   SF_TRY(reader.check_all_known());
   return model;
 }

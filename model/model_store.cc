@@ -198,7 +198,7 @@ std::vector<Slate> canary_slates(const Model& model) {
       slate.history.push_back({item(i), slate.time_ms - age_ms, static_cast<std::uint32_t>(i)});
     }
     for (std::size_t c = 0; c < 4; ++c) slate.candidates.push_back(item(c + 5));
-    for (std::size_t i = 0; i < 4 * model.config.n_context(); ++i) {
+    for (std::size_t i = 0; i < 4 * model.config.context_row_width(); ++i) {
       slate.context.push_back(static_cast<float>(std::sin(static_cast<double>(i))));
     }
   }

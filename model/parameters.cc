@@ -10,6 +10,7 @@ namespace sirenfeed::model {
 namespace {
 
 constexpr std::size_t kHeadHidden = 64;
+constexpr std::size_t kCounterHidden = 64;
 constexpr std::size_t kPositionBuckets = 128;
 constexpr std::size_t kTimeBuckets = 64;
 constexpr std::size_t kTimeFeatures = kTimeFeatureCount;
@@ -89,6 +90,12 @@ class LayoutBuilder {
   void omega(const std::string& name, const ModelConfig& config) {
     const auto planes = static_cast<std::size_t>(config.planes());
     add(name, {planes}, {StartKind::kConstant, std::numbers::pi}).trained = config.omega_learned;
+  }
+
+  void leave_to_its_own_optimiser(std::string_view prefix) {
+    for (TensorSpec& spec : layout_.tensors) {
+      if (spec.name.starts_with(prefix)) spec.trained = false;
+    }
   }
 
   ParameterLayout take() { return std::move(layout_); }
@@ -186,6 +193,15 @@ void start_tensor(const TensorSpec& spec, std::uint64_t seed, std::span<float> o
   }
 }
 
+void add_counter_tower(LayoutBuilder& builder, const ModelConfig& config) {
+  const std::size_t n_tasks = config.n_tasks();
+  builder.linear("counter.0", kCounterHidden, config.context_row_width(), true);
+  builder.linear("counter.1", kCounterHidden, kCounterHidden, true);
+  builder.weight("counter.2.weight", n_tasks, kCounterHidden, {StartKind::kNormal, 0.01});
+  builder.add("counter.2.bias", {n_tasks}, {});
+  builder.leave_to_its_own_optimiser("counter.");
+}
+
 }  // namespace
 
 const TensorSpec* ParameterLayout::find(std::string_view name) const {
@@ -264,6 +280,7 @@ ParameterLayout make_layout(const ModelConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) add_layer(builder, config, layer);
   builder.attention("pooling", d);
   add_head(builder, config);
+  if (config.has_counter_tower()) add_counter_tower(builder, config);
   return builder.take();
 }
 

@@ -30,6 +30,7 @@ struct TensorSpec {
   /// false: has a gradient, but the optimiser leaves it alone (layers.I.residual by default).
   bool trained = true;
 };
+// The counter tower's tensors come last and are not `trained`: their optimiser is their own.
 
 struct ParameterLayout {
   std::vector<TensorSpec> tensors;  // in the buffer's order

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/calibration.h"
 #include "model/logit_bias.h"
 #include "model/workspace.h"
 
@@ -21,7 +22,8 @@ class TransformerRanker final : public BasicRanker<T> {
         embedding_(config, layout_),
         logit_bias_(make_logit_bias<T>(config, layout_)),
         pooling_(config, layout_),
-        head_(config, layout_) {
+        head_(config, layout_),
+        towers_(config, layout_) {
     for (const std::string& prefix : angle_prefixes(config)) {
       angle_terms_.push_back(make_angle_terms<T>(config, layout_, prefix));
     }
@@ -57,6 +59,12 @@ class TransformerRanker final : public BasicRanker<T> {
                    ws.pooling.pooled.view(), ws.pooling.actions.view()},
                   ws.head);
     return {ws.head.z.data(), ws.head.z.size()};
+  }
+
+  TowerLogits<T> tower_logits(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                              BasicWorkspace<T>& workspace) const override {
+    auto& ws = workspace.impl();
+    return towers_.mean(model, chunk, {ws.head.z.data(), ws.head.z.size()}, ws.towers);
   }
 
   void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace, std::span<const T> d_z,
@@ -166,6 +174,7 @@ class TransformerRanker final : public BasicRanker<T> {
   std::vector<Block<T>> layers_;
   Pooling<T> pooling_;
   Head<T> head_;
+  Towers<T> towers_;
 };
 
 template <class T>
@@ -199,14 +208,13 @@ base::Result<std::unique_ptr<const BasicRanker<double>>> make_double_ranker(
 base::Result<void> score(const Ranker& ranker, const Model& model, const Slate& slate,
                          Workspace& workspace, std::span<float> logits) {
   SF_TRY(check_slate(model.config, slate));
-  const std::size_t n_tasks = model.config.n_tasks();
-  SF_CHECK(logits.size() == slate.candidates.size() * n_tasks);
+  SF_CHECK(logits.size() == slate.candidates.size() * model.config.n_tasks());
   const Slate* const one = &slate;
-  const std::span<const float> z = ranker.forward(model, std::span(&one, 1), workspace);
-  for (std::size_t i = 0; i < z.size(); ++i) {
-    const std::size_t task = i % n_tasks;
-    logits[i] = model.calibration.scale[task] * z[i] + model.calibration.bias[task];
-  }
+  const std::span chunk(&one, 1);
+  (void)ranker.forward(model, chunk, workspace);
+  const std::span<const float> mean = ranker.tower_logits(model, chunk, workspace).mean;
+  std::copy(mean.begin(), mean.end(), logits.begin());
+  calibrate(model.calibration, logits);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "model/model.h"
 #include "model/slate.h"
+#include "model/towers.h"
 
 namespace sirenfeed::model {
 
@@ -51,11 +52,18 @@ class BasicRanker {
  public:
   virtual ~BasicRanker() = default;
 
-  /// z [rows, K] before calibration, rows = all candidates of the chunk's slates in order. Points
-  /// into the workspace until its next use. The slates have passed check_slate.
+  /// The transformer's own z [rows, K] before calibration, rows = all candidates of the chunk's
+  /// slates in order. Points into the workspace until its next use. The slates have passed
+  /// check_slate.
   virtual std::span<const T> forward(const BasicModel<T>& model,
                                      std::span<const Slate* const> chunk,
                                      BasicWorkspace<T>& workspace) const = 0;
+
+  /// After forward() of the same chunk: the logits of the other towers and the mean of all, which
+  /// is what calibration takes. Points into the workspace until its next use.
+  virtual TowerLogits<T> tower_logits(const BasicModel<T>& model,
+                                      std::span<const Slate* const> chunk,
+                                      BasicWorkspace<T>& workspace) const = 0;
 
   /// Gradient of Σ d_z · z for the chunk of the workspace's last forward() with the same model.
   /// d_z [rows, K]; `gradient` is overwritten.

@@ -35,10 +35,12 @@ struct Slate {
   std::int64_t time_ms = kUnknownTime;
   Key segment = kNoKey;
   Key surface = kNoKey;  // of the request; 0: not known
+  Key user = kNoKey;     // of the id; only the cross tower reads it
   std::vector<HistoryToken> history;
   std::vector<ItemRef> candidates;
-  std::vector<Key> tags;       // of all items above
-  std::vector<float> context;  // [candidates, F] c before standardisation, row-major
+  std::vector<Key> tags;  // of all items above
+  /// [candidates, F + F_t] c before standardisation, row-major; the last F_t are for towers alone.
+  std::vector<float> context;
 
   [[nodiscard]] std::span<const Key> tags_of(const ItemRef& item) const {
     return std::span(tags).subspan(item.tags_begin, item.tags_end - item.tags_begin);

@@ -90,10 +90,10 @@ base::Result<void> parse_candidates(const ModelConfig& config, const json::array
     if (object == nullptr) return fail(ErrorCode::kDecode, "candidates[{}] is not an object", i);
     SF_ASSIGN(const ItemRef item, parse_item(*object, where, slate));
     SF_ASSIGN(const json::array* context, parse_list(*object, "context", where));
-    if (context->size() != config.n_context()) {
+    if (context->size() != config.context_row_width()) {
       return fail(ErrorCode::kInvalidArgument,
                   "{}context has {} numbers, the model has {} features", where, context->size(),
-                  config.n_context());
+                  config.context_row_width());
     }
     for (const json::value& number : *context) {
       boost::system::error_code error;
@@ -119,6 +119,7 @@ base::Result<Slate> slate_from_json(const ModelConfig& config, std::string_view 
   Slate slate;
   SF_ASSIGN(slate.time_ms, parse_time(*object, ""));
   SF_ASSIGN(slate.segment, parse_id(*object, "segment", ""));
+  SF_ASSIGN(slate.user, parse_id(*object, "user", ""));
   SF_ASSIGN(slate.surface, parse_id(*object, "surface", ""));
   SF_ASSIGN(const json::array* history, parse_list(*object, "history", ""));
   SF_TRY(parse_history(config, *history, slate));

@@ -1,9 +1,9 @@
 #pragma once
 // The JSON form of a request that `sirenfeed score` reads, one object a line (DESIGN.md):
 // {"time":ms|null,"segment":string|null,"history":[{"item","tags","author","time","actions"},
-// oldest first],"candidates":[{"item","tags","author","context":[F numbers]}]}. Ids become xxh3_64
-// of their UTF-8 bytes; actions that are not configured are dropped. The request and every token of
-// the history may have a "surface" besides (absent: not known).
+// oldest first],"candidates":[{"item","tags","author","context":[F + F_t numbers]}]}. Ids become
+// xxh3_64 of their UTF-8 bytes; actions that are not configured are dropped. The request may have a
+// "user" besides, and the request and every token of the history a "surface" (absent: not known).
 #include <span>
 #include <string>
 #include <string_view>

@@ -10,6 +10,7 @@
 #include "model/pooling.h"
 #include "model/ranker.h"
 #include "model/token_embedding.h"
+#include "model/towers.h"
 
 namespace sirenfeed::model {
 
@@ -43,6 +44,7 @@ struct BasicWorkspace<T>::Impl {
   typename Block<T>::Scratch block_scratch;
   typename Pooling<T>::State pooling;
   typename Head<T>::State head;
+  typename Towers<T>::State towers;
 
   Matrix<T> d_x;
   Matrix<T> d_a;

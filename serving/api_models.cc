@@ -38,7 +38,7 @@ json::object model_json(ModelSlot& models) {
     out["tasks"] = json::value_from(config.tasks);
     out["actions"] = json::value_from(config.actions);
     out["history_max"] = config.history_max;
-    out["context_features"] = config.n_context();
+    out["context_features"] = config.context_row_width();
     out["dense_parameters"] = snapshot->model.dense.size();
     out["metrics"] = manifest_metrics(snapshot->manifest);
   }

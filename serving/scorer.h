@@ -66,7 +66,7 @@ class WorkspacePool {
 };
 
 /// History and candidates as the model takes them; `surface` of the request, empty where it is not
-/// known; `context` [candidates, F].
+/// known; `context` [candidates, F + F_t].
 [[nodiscard]] model::Slate make_slate(const features::UserSnapshot& user, std::string_view surface,
                                       base::UnixMs now_ms, std::span<const Candidate> candidates,
                                       std::span<const float> context);

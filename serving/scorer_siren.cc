@@ -62,14 +62,14 @@ void WorkspacePool::give_back(model::Workspace workspace) {
 base::Result<ScoredSlate> SirenScorer::run_scorer(const FeedContext& context,
                                                   std::vector<Candidate> candidates) const {
   const model::ModelConfig& config = snapshot_->model.config;
-  if (config.context_names != context.features.feature_names()) {
+  if (config.context_row_names() != context.features.feature_names()) {
     return fail(ErrorCode::kInvalidArgument,
                 "model {} was learned with other context features than this node computes",
                 snapshot_->manifest.version);
   }
   ScoredSlate slate;
   auto begin = std::chrono::steady_clock::now();
-  const std::size_t width = config.n_context();
+  const std::size_t width = config.context_row_width();
   slate.context_width = width;
   slate.context.resize(candidates.size() * width);
   std::vector<Key> keys;

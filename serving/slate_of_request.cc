@@ -9,6 +9,7 @@ model::Slate make_slate(const features::UserSnapshot& user, std::string_view sur
   model::Slate slate;
   slate.time_ms = now_ms;
   slate.segment = user.segment_key;
+  slate.user = base::xxh3_64(user.user_id);
   if (!surface.empty()) slate.surface = base::xxh3_64(surface);
   slate.tags = user.history.tags;
   slate.history.reserve(user.history.tokens.size());

@@ -86,7 +86,7 @@ void feature_sentences(std::span<const float> context, const model::ModelSnapsho
                        std::vector<std::string>& why) {
   const model::Model& model = snapshot.model;
   const std::size_t width = model.config.n_context();
-  if (context.size() != width || model.config.tasks.empty() ||
+  if (context.size() != model.config.context_row_width() || model.config.tasks.empty() ||
       model.statistics.context_examples < model::kContextExamplesMin) {
     return;
   }

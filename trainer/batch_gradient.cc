@@ -125,7 +125,8 @@ void BatchGradient::Impl::lay_out(const model::Model& model,
     model::count_loss_terms(example->labels, loss, terms);
   }
   result.row_begin.push_back(rows);
-  result.z.resize(rows * model.config.n_tasks());
+  result.mean.resize(rows * model.config.n_tasks());
+  result.counter.resize(model.config.has_counter_tower() ? result.mean.size() : 0);
 }
 
 void BatchGradient::Impl::run_chunk(const model::Model& model,
@@ -140,7 +141,10 @@ void BatchGradient::Impl::run_chunk(const model::Model& model,
   model::Workspace& workspace = own_workspace();
   const std::span<const float> z = ranker.forward(model, chunk.slates, workspace);
   const std::size_t first_row = result.row_begin[begin];
-  std::copy(z.begin(), z.end(), result.z.begin() + static_cast<std::ptrdiff_t>(first_row * tasks));
+  const auto first_cell = static_cast<std::ptrdiff_t>(first_row * tasks);
+  const model::TowerLogits<float> towers = ranker.tower_logits(model, chunk.slates, workspace);
+  std::copy(towers.mean.begin(), towers.mean.end(), result.mean.begin() + first_cell);
+  std::copy(towers.counter.begin(), towers.counter.end(), result.counter.begin() + first_cell);
   chunk.d_z.resize(z.size());
   chunk.loss = 0;
   for (std::size_t i = begin; i < end; ++i) {
@@ -215,7 +219,7 @@ const BatchResult& BatchGradient::compute(const model::Model& model,
 }
 
 void BatchGradient::score(const model::Model& model, std::span<const model::Slate* const> slates,
-                          std::vector<float>& z) {
+                          std::vector<float>& mean) {
   Impl& impl = *impl_;
   const std::size_t tasks = model.config.n_tasks();
   const std::size_t chunk_count = (slates.size() + kScoreChunkSlates - 1) / kScoreChunkSlates;
@@ -228,14 +232,15 @@ void BatchGradient::score(const model::Model& model, std::span<const model::Slat
       begin[c + 1] += slate->candidates.size() * tasks;
     }
   }
-  z.resize(begin.back());
+  mean.resize(begin.back());
   impl.parallel(chunk_count, [&](std::size_t c) {
     const std::size_t first = c * kScoreChunkSlates;
-    const std::span<const float> part = impl.ranker.forward(
-        model, slates.subspan(first, std::min(kScoreChunkSlates, slates.size() - first)),
-        impl.own_workspace());
+    const auto chunk = slates.subspan(first, std::min(kScoreChunkSlates, slates.size() - first));
+    model::Workspace& workspace = impl.own_workspace();
+    (void)impl.ranker.forward(model, chunk, workspace);
+    const std::span<const float> part = impl.ranker.tower_logits(model, chunk, workspace).mean;
     SF_CHECK(part.size() == begin[c + 1] - begin[c]);
-    std::copy(part.begin(), part.end(), z.begin() + static_cast<std::ptrdiff_t>(begin[c]));
+    std::copy(part.begin(), part.end(), mean.begin() + static_cast<std::ptrdiff_t>(begin[c]));
   });
 }
 

@@ -25,7 +25,8 @@ struct BatchResult {
   bool finite = false;  // loss and rows; of the dense gradient, Adam::norm tells
   double loss = 0;
   std::vector<std::size_t> row_begin;  // of each example in z, in rows of K
-  std::vector<float> z;                // [rows, K], before calibration
+  std::vector<float> mean;             // [rows, K]: of the towers' logits, before calibration
+  std::vector<float> counter;          // [rows, K]: the counter tower's; empty without it
   std::vector<float> dense;            // like Model::dense
   std::array<TableGradient, model::kTableCount> tables;
 };
@@ -43,9 +44,9 @@ class BatchGradient {
   const BatchResult& compute(const model::Model& model,
                              std::span<const DecodedExample* const> batch);
 
-  /// z [rows, K] of many slates, before calibration, in their order.
+  /// Mean logits of the towers [rows, K] of many slates, before calibration, in their order.
   void score(const model::Model& model, std::span<const model::Slate* const> slates,
-             std::vector<float>& z);
+             std::vector<float>& mean);
 
  private:
   struct Impl;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -12,14 +13,41 @@
 
 namespace sirenfeed::trainer {
 
+/// What follows the warm-up of the dense rate.
+enum class RateSchedule {
+  kConstant,
+  kWarmupCosine,  // half a cosine down to the floor over dense_rate_steps, then the floor
+  kInverseSqrt,   // dense_rate_steps at the full rate, then √(dense_rate_steps/t), not below the
+                  // floor
+};
+/// "constant", "warmup_cosine", "inverse_sqrt".
+[[nodiscard]] const char* rate_schedule_name(RateSchedule schedule) noexcept;
+[[nodiscard]] base::Result<RateSchedule> parse_rate_schedule(std::string_view name);
+
+/// What turns the mean logit of the towers into the served one.
+enum class CalibrationKind { kScaleBias, kIsotonic, kNone };
+/// "scale_bias", "isotonic", "none".
+[[nodiscard]] const char* calibration_name(CalibrationKind kind) noexcept;
+[[nodiscard]] base::Result<CalibrationKind> parse_calibration(std::string_view name);
+
+/// Knots of each task where the calibration is isotonic: a quarter of a logit apart.
+inline constexpr int kIsotonicKnots = 65;
+
 struct OptimizerConfig {
   // Adam: dense tensors and action rows.
   double dense_rate = 1e-3;  // at batch 64
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  std::uint32_t warmup_steps = 100;  // the rate grows linearly, then stays
-  double clip_norm = 1.0;            // of all dense tensors together
+  std::uint32_t warmup_steps = 100;  // the rate grows linearly, then follows its schedule
+  RateSchedule dense_rate_schedule = RateSchedule::kConstant;
+  std::uint32_t dense_rate_steps = 10'000;  // see RateSchedule
+  double dense_rate_floor = 0.1;            // share of dense_rate that is never left: a stream's
+                                            // model must not stop learning
+  double clip_norm = 1.0;                   // of all dense tensors together
+  /// Above it, in a tower or in one element of a row's gradient too, a batch has exploded and is
+  /// skipped: one such step would leave Adam's and Adagrad's sums of squares useless for long.
+  double gradient_norm_max = 1e6;
   // Row-wise Adagrad with decay: embedding and semantic tables.
   double row_rate = 0.05;
   double row_epsilon = 1e-6;
@@ -27,6 +55,21 @@ struct OptimizerConfig {
   // Calibration of the served logits: Adagrad.
   double calibration_rate = 0.02;
   double calibration_g0 = 1.0;
+  CalibrationKind calibration = CalibrationKind::kScaleBias;
+  std::uint32_t isotonic_batches = 16;        // between two fits
+  double isotonic_half_life_cells = 100'000;  // of a task, in the fit's histogram
+
+  [[nodiscard]] base::Result<void> validate() const;
+};
+
+/// The towers beside the transformer; which there are is ModelConfig::towers.
+struct TowerConfig {
+  double counter_rate = 1e-3;        // Adam's
+  std::uint32_t replay_batches = 2;  // as many rows as the batch has, drawn from the past, each
+  std::size_t replay_bytes_max = std::size_t{16} << 20U;  // also of the checkpoint's part
+  double replay_admit_min = 0.1;                          // see ReplayBuffer
+  double cross_rate = 0.02;                               // Adagrad's
+  double cross_g0 = 1.0;
 
   [[nodiscard]] base::Result<void> validate() const;
 };
@@ -37,6 +80,7 @@ struct StepConfig {
   std::size_t threads = 0;         // 0: all cores; never changes a byte
   OptimizerConfig optimizer;
   model::LossConfig loss;
+  TowerConfig towers;
   std::size_t metric_window_cells = 20'000;  // newest progressive scores kept for each task
   double statistics_weight_min = 1e-5;       // of a new example in mean, std and action.mean
 

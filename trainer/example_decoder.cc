@@ -15,6 +15,8 @@ namespace {
 using base::ErrorCode;
 using base::fail;
 
+model::Key key_of(const std::string& id) { return id.empty() ? model::kNoKey : base::xxh3_64(id); }
+
 std::uint32_t append_tags(const google::protobuf::RepeatedField<std::uint64_t>& from, int begin,
                           int end, std::vector<model::Key>& tags) {
   tags.insert(tags.end(), from.begin() + begin, from.begin() + end);
@@ -125,7 +127,9 @@ base::Result<void> check_schema(const char* what, std::uint64_t got, std::uint64
 }  // namespace
 
 ExampleSchema schema_of(const model::ModelConfig& config) {
-  return {.context_names = config.context_names, .actions = config.actions, .tasks = config.tasks};
+  return {.context_names = config.context_row_names(),
+          .actions = config.actions,
+          .tasks = config.tasks};
 }
 
 ExampleDecoder::ExampleDecoder(const ExampleSchema& schema)
@@ -168,6 +172,7 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
   decoded.slate.time_ms = example.time_ms();
   decoded.labels.correction = example.revision() > 0;
   decoded.slate.segment = example.segment();
+  decoded.slate.user = key_of(example.user_id());
   if (!example.surface().empty()) decoded.slate.surface = base::xxh3_64(example.surface());
   decoded.slate.tags.reserve(static_cast<std::size_t>(example.history().tags_size()) + 8);
   SF_TRY(decode_history(example.history(), decoded.slate));

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kExampleVersion = 1;
 
 /// The names whose order gives an example's columns their meaning.
 struct ExampleSchema {
-  std::vector<std::string> context_names;
+  std::vector<std::string> context_names;  // of a whole row, the towers' features included
   std::vector<std::string> actions;
   std::vector<std::string> tasks;
 };

@@ -7,13 +7,16 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "model/calibration.h"
 #include "model/model.h"
 #include "model/ranker.h"
 #include "trainer/batch_gradient.h"
 #include "trainer/byte_io.h"
 #include "trainer/calibrator.h"
+#include "trainer/isotonic_calibrator.h"
 #include "trainer/optimizer.h"
 #include "trainer/running_statistics.h"
+#include "trainer/tower_trainer.h"
 
 namespace sirenfeed::trainer {
 
@@ -29,6 +32,23 @@ struct Counts {
   base::UnixMs expiry_looked_ms = kNoTime;  // newest_ms when expired rows were last looked for
 };
 
+bool rows_within(const BatchResult& result, double bound) {
+  const auto most = static_cast<float>(bound);
+  for (const TableGradient& table : result.tables) {
+    for (const float g : table.rows) {
+      if (!(std::abs(g) <= most)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<WindowFigures> figures(const std::vector<MetricWindow>& windows) {
+  std::vector<WindowFigures> all;
+  all.reserve(windows.size());
+  for (const MetricWindow& window : windows) all.push_back(window.figures());
+  return all;
+}
+
 }  // namespace
 
 struct OnlineTrainer::Impl {
@@ -40,7 +60,10 @@ struct OnlineTrainer::Impl {
   std::vector<RowAdagrad> rows;  // a table
   RunningStatistics statistics;
   Calibrator calibrator;
-  std::vector<MetricWindow> windows;  // a task
+  IsotonicCalibrator isotonic;
+  TowerTrainer towers;
+  std::vector<MetricWindow> windows;          // a task
+  std::vector<MetricWindow> counter_windows;  // likewise; empty without the counter tower
   Counts counts;
 
   Impl(const model::Model& start, const StepConfig& step, std::unique_ptr<const model::Ranker> made)
@@ -52,7 +75,10 @@ struct OnlineTrainer::Impl {
         rows(model::kTableCount, RowAdagrad(config.optimizer)),
         statistics(model.config, config.statistics_weight_min),
         calibrator(model.config.n_tasks(), config.optimizer),
-        windows(model.config.n_tasks(), MetricWindow(config.metric_window_cells)) {
+        isotonic(model.calibration, config.optimizer),
+        towers(model, config),
+        windows(model.config.n_tasks(), MetricWindow(config.metric_window_cells)),
+        counter_windows(model.config.has_counter_tower() ? windows : std::vector<MetricWindow>{}) {
     for (std::size_t t = 0; t < model::kTableCount; ++t) {
       rows[t].cover(model.tables[t], model.config.time_reference_ms);
     }
@@ -67,6 +93,12 @@ base::Result<std::unique_ptr<OnlineTrainer>> OnlineTrainer::create(const model::
                                                                    const StepConfig& config) {
   SF_TRY(config.validate());
   SF_TRY(config.loss.validate(start.config.n_tasks()));
+  const bool isotonic = config.optimizer.calibration == CalibrationKind::kIsotonic;
+  if (isotonic == start.calibration.knot_x.empty()) {
+    return base::fail(base::ErrorCode::kInvalidArgument,
+                      "calibration is {}, but the model has {} isotonic knots",
+                      calibration_name(config.optimizer.calibration), start.config.isotonic_knots);
+  }
   SF_ASSIGN(auto ranker, model::make_ranker(start.config));
   return std::unique_ptr<OnlineTrainer>(
       new OnlineTrainer(std::make_unique<Impl>(start, config, std::move(ranker))));
@@ -96,22 +128,28 @@ std::size_t OnlineTrainer::Impl::step(const BatchResult& result, double norm, ba
 void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> batch,
                                       const BatchResult& result) {
   const std::size_t tasks = model.config.n_tasks();
+  const CalibrationKind kind = config.optimizer.calibration;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const DecodedExample& example = *batch[i];
     if (example.labels.correction) continue;
     const std::size_t begin = result.row_begin[i] * tasks;
-    const auto z = std::span(result.z).subspan(begin, result.row_begin[i + 1] * tasks - begin);
+    const auto z = std::span(result.mean).subspan(begin, result.row_begin[i + 1] * tasks - begin);
     for (std::size_t cell = 0; cell < z.size(); ++cell) {
       if (example.labels.weight[cell] == 0) continue;
       const std::size_t k = cell % tasks;
-      const double logit =
-          static_cast<double>(model.calibration.scale[k]) * z[cell] + model.calibration.bias[k];
-      windows[k].add(static_cast<float>(model::sigmoid(logit)), example.labels.label[cell] > 0.5F);
+      const bool label = example.labels.label[cell] > 0.5F;
+      const double logit = model::calibrated(model.calibration, k, z[cell]);
+      windows[k].add(static_cast<float>(model::sigmoid(logit)), label);
+      if (counter_windows.empty()) continue;
+      counter_windows[k].add(static_cast<float>(model::sigmoid(result.counter[begin + cell])),
+                             label);
     }
-    calibrator.add(model.calibration, z, example.labels);
+    if (kind == CalibrationKind::kScaleBias) calibrator.add(model.calibration, z, example.labels);
+    if (kind == CalibrationKind::kIsotonic) isotonic.add(model.calibration, z, example.labels);
     statistics.add(example.slate);
   }
-  calibrator.step(model.calibration);
+  if (kind == CalibrationKind::kScaleBias) calibrator.step(model.calibration);
+  if (kind == CalibrationKind::kIsotonic) isotonic.step(model.calibration);
   statistics.write_to(model.statistics);
 }
 
@@ -140,14 +178,15 @@ StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
   const double norm =
       result.finite ? impl.adam.norm(result.dense) : std::numeric_limits<double>::quiet_NaN();
   report.gradient_norm = norm;
-  if (!std::isfinite(norm)) {
+  const double norm_max = impl.config.optimizer.gradient_norm_max;
+  if (!(norm <= norm_max) || !rows_within(result, norm_max) ||
+      !impl.towers.prepare(impl.model, batch)) {
     impl.model.config.time_reference_ms = reference_before;
     ++impl.counts.batches_skipped;
     base::log_error(
-        "batch skipped: loss {} or its gradient is not finite; first example: partition {} epoch "
-        "{} "
-        "sequence {}",
-        result.loss, batch[0]->partition, batch[0]->epoch, batch[0]->sequence);
+        "batch skipped: its loss {} or a gradient (dense norm {}) is not finite or above "
+        "trainer.gradient_norm_max; first example: partition {} epoch {} sequence {}",
+        result.loss, norm, batch[0]->partition, batch[0]->epoch, batch[0]->sequence);
     return report;
   }
   base::UnixMs newest_ms = kNoTime;
@@ -157,6 +196,7 @@ StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
   report.learned = true;
   report.rows = impl.step(result, norm, newest_ms);
   impl.note_scores(batch, result);
+  impl.towers.commit(impl.model, batch);
   impl.counts.examples += batch.size();
   ++impl.counts.batches;
   impl.counts.newest_ms = std::max(impl.counts.newest_ms, newest_ms);
@@ -167,12 +207,7 @@ StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
 
 void OnlineTrainer::score(std::span<const model::Slate* const> slates, std::vector<float>& logits) {
   impl_->gradient.score(impl_->model, slates, logits);
-  const model::Calibration& calibration = impl_->model.calibration;
-  const std::size_t tasks = calibration.scale.size();
-  for (std::size_t cell = 0; cell < logits.size(); ++cell) {
-    const std::size_t k = cell % tasks;
-    logits[cell] = calibration.scale[k] * logits[cell] + calibration.bias[k];
-  }
+  model::calibrate(impl_->model.calibration, logits);
 }
 
 const model::Model& OnlineTrainer::model() const { return impl_->model; }
@@ -181,11 +216,10 @@ std::uint64_t OnlineTrainer::examples() const { return impl_->counts.examples; }
 std::uint64_t OnlineTrainer::batches() const { return impl_->counts.batches; }
 std::uint64_t OnlineTrainer::batches_skipped() const { return impl_->counts.batches_skipped; }
 
-std::vector<WindowFigures> OnlineTrainer::progressive() const {
-  std::vector<WindowFigures> figures;
-  figures.reserve(impl_->windows.size());
-  for (const MetricWindow& window : impl_->windows) figures.push_back(window.figures());
-  return figures;
+std::vector<WindowFigures> OnlineTrainer::progressive() const { return figures(impl_->windows); }
+
+std::vector<WindowFigures> OnlineTrainer::counter_progressive() const {
+  return figures(impl_->counter_windows);
 }
 
 void OnlineTrainer::append_to(std::string& bytes) const {
@@ -195,13 +229,17 @@ void OnlineTrainer::append_to(std::string& bytes) const {
   put_vector(bytes, impl.model.dense);
   put_vector(bytes, impl.model.calibration.scale);
   put_vector(bytes, impl.model.calibration.bias);
+  put_vector(bytes, impl.model.calibration.knot_y);
   impl.adam.append_to(bytes);
   for (std::size_t t = 0; t < model::kTableCount; ++t) {
     impl.rows[t].append_to(bytes, impl.model.tables[t]);
   }
   impl.statistics.append_to(bytes);
   impl.calibrator.append_to(bytes);
+  impl.isotonic.append_to(bytes);
+  impl.towers.append_to(bytes, impl.model);
   for (const MetricWindow& window : impl.windows) window.append_to(bytes);
+  for (const MetricWindow& window : impl.counter_windows) window.append_to(bytes);
 }
 
 base::Result<void> OnlineTrainer::restore(std::string_view bytes) {
@@ -221,14 +259,19 @@ base::Result<void> OnlineTrainer::restore(std::string_view bytes) {
   SF_TRY(take_same_size(model.dense, "dense parameters"));
   SF_TRY(take_same_size(model.calibration.scale, "calibration"));
   SF_TRY(take_same_size(model.calibration.bias, "calibration"));
+  SF_TRY(take_same_size(model.calibration.knot_y, "calibration"));
   SF_TRY(impl.adam.restore(bytes));
   for (std::size_t t = 0; t < model::kTableCount; ++t) {
     SF_TRY(impl.rows[t].restore(bytes, model.tables[t]));
   }
   SF_TRY(impl.statistics.restore(bytes));
   SF_TRY(impl.calibrator.restore(bytes));
-  for (MetricWindow& window : impl.windows) {
-    SF_ASSIGN(window, MetricWindow::restore(bytes, impl.config.metric_window_cells));
+  SF_TRY(impl.isotonic.restore(bytes));
+  SF_TRY(impl.towers.restore(bytes, model));
+  for (std::vector<MetricWindow>* windows : {&impl.windows, &impl.counter_windows}) {
+    for (MetricWindow& window : *windows) {
+      SF_ASSIGN(window, MetricWindow::restore(bytes, impl.config.metric_window_cells));
+    }
   }
   if (!bytes.empty()) {
     return base::fail(base::ErrorCode::kCorrupt, "{} bytes too many", bytes.size());

@@ -18,7 +18,7 @@ namespace sirenfeed::trainer {
 
 /// What one batch did.
 struct StepReport {
-  bool learned = false;      // false: loss or gradient was not finite, nothing was changed
+  bool learned = false;      // false: not finite or exploded, nothing was changed
   double loss = 0;           // the whole objective
   double gradient_norm = 0;  // of the dense tensors, before clipping
   std::size_t rows = 0;      // of tables that were touched
@@ -54,6 +54,8 @@ class OnlineTrainer {
   [[nodiscard]] std::uint64_t batches() const;
   [[nodiscard]] std::uint64_t batches_skipped() const;
   [[nodiscard]] std::vector<WindowFigures> progressive() const;  // a task
+  /// The counter tower's own, uncalibrated: the live baseline. Empty without it.
+  [[nodiscard]] std::vector<WindowFigures> counter_progressive() const;
 
   /// The checkpoint's body: everything that the next batch depends on. Equal states give equal
   /// bytes.

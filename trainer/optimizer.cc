@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/check.h"
 #include "trainer/byte_io.h"
@@ -29,6 +30,25 @@ double square_sum(std::span<const float> values) {
 
 }  // namespace
 
+double rate_share(const OptimizerConfig& config, std::uint64_t step) {
+  const auto t = static_cast<double>(step);
+  const auto warmup = static_cast<double>(config.warmup_steps);
+  if (t < warmup) return t / warmup;
+  const auto steps = static_cast<double>(config.dense_rate_steps);
+  const double floor = config.dense_rate_floor;
+  switch (config.dense_rate_schedule) {
+    case RateSchedule::kConstant:
+      break;
+    case RateSchedule::kWarmupCosine: {
+      const double progress = std::min(1.0, (t - warmup) / steps);
+      return floor + (1.0 - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+    }
+    case RateSchedule::kInverseSqrt:
+      return std::max(floor, std::min(1.0, std::sqrt(steps / t)));
+  }
+  return 1.0;
+}
+
 Adam::Adam(const model::ParameterLayout& layout, const OptimizerConfig& config)
     : config_(config), mean_(layout.size), square_(layout.size) {
   for (const model::TensorSpec& tensor : layout.tensors) {
@@ -55,13 +75,10 @@ void Adam::step(std::span<float> parameters, std::span<const float> gradient, do
   SF_CHECK(std::isfinite(norm));
   ++steps_;
   const auto t = static_cast<double>(steps_);
-  const double warmup = config_.warmup_steps == 0
-                            ? 1.0
-                            : std::min(1.0, t / static_cast<double>(config_.warmup_steps));
   // p −= rate · m̂/(√v̂ + ε) with the bias corrections pulled out of the loop.
   const double root = std::sqrt(1.0 - std::pow(config_.beta2, t));
-  const auto rate =
-      static_cast<float>(config_.dense_rate * warmup * root / (1.0 - std::pow(config_.beta1, t)));
+  const auto rate = static_cast<float>(config_.dense_rate * rate_share(config_, steps_) * root /
+                                       (1.0 - std::pow(config_.beta1, t)));
   const auto epsilon = static_cast<float>(config_.epsilon * root);
   const auto clip = static_cast<float>(norm > config_.clip_norm ? config_.clip_norm / norm : 1.0);
   const auto beta1 = static_cast<float>(config_.beta1);

@@ -15,7 +15,12 @@
 
 namespace sirenfeed::trainer {
 
-/// Adam with linear warm-up and global-norm clipping over every trained tensor of the layout.
+/// The share of dense_rate at a step, 1 the first: linear warm-up, then the schedule, which never
+/// goes below the floor.
+[[nodiscard]] double rate_share(const OptimizerConfig& config, std::uint64_t step);
+
+/// Adam with linear warm-up, a schedule and global-norm clipping over every trained tensor of the
+/// layout.
 class Adam {
  public:
   Adam(const model::ParameterLayout& layout, const OptimizerConfig& config);

@@ -50,6 +50,11 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
           {0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600})) {
   for (const std::string& task : tasks) {
     const base::Labels labels{{"task", task}};
+    counter.push_back(
+        {registry.gauge(name("counter_log_loss"),
+                        "Log loss of the counter tower alone: the live baseline.", labels),
+         registry.gauge(name("counter_normalized_entropy"),
+                        "Normalized entropy of the counter tower alone.", labels)});
     progressive.push_back(
         {registry.gauge(name("progressive_log_loss"), "Log loss of the newest scored cells.",
                         labels),
@@ -76,6 +81,13 @@ void TrainerProbe::set_model(const model::Model& model) const {
       square += static_cast<double>(omega) * omega;
     }
     rotary_omega_norm.set(std::sqrt(square));
+  }
+}
+
+void TrainerProbe::set_counter(const std::vector<WindowFigures>& figures) const {
+  for (std::size_t k = 0; k < counter.size() && k < figures.size(); ++k) {
+    counter[k].log_loss.set(figures[k].log_loss);
+    counter[k].normalized_entropy.set(figures[k].normalized_entropy);
   }
 }
 

@@ -44,10 +44,16 @@ struct TrainerProbe {
     base::Gauge rate;  // of positives
   };
   std::vector<Task> progressive;  // a task; over the newest scored cells
+  struct Baseline {
+    base::Gauge log_loss;
+    base::Gauge normalized_entropy;
+  };
+  std::vector<Baseline> counter;  // a task: the counter tower's own; 0 without it
 
   /// Rows, λ and |ω|; a variant without rotation leaves the latter at 0.
   void set_model(const model::Model& model) const;
   void set_progressive(const std::vector<WindowFigures>& figures) const;
+  void set_counter(const std::vector<WindowFigures>& figures) const;
 };
 
 }  // namespace sirenfeed::trainer

@@ -10,7 +10,7 @@ namespace sirenfeed::trainer {
 
 RunningStatistics::RunningStatistics(const model::ModelConfig& config, double weight_min)
     : weight_min_(weight_min),
-      contexts_(config.n_context()),
+      contexts_(config.context_row_width()),
       actions_(config.n_actions()),
       config_(config),
       mean_(contexts_, 0.0),

@@ -294,11 +294,13 @@ bool TrainLoop::Impl::checkpoint_due() const {
 base::Result<void> TrainLoop::Impl::publish() {
   last_publish = deps.steady.now();
   const std::vector<WindowFigures> figures = trainer->progressive();
+  const std::vector<WindowFigures> counter = trainer->counter_progressive();
   const model::Model& model = trainer->model();
   const std::string metrics = fmt::format(
-      R"({{"examples":{},"batches":{},"batches_skipped":{},"progressive_at_close":{}}})",
+      R"({{"examples":{},"batches":{},"batches_skipped":{},"progressive_at_close":{}{}}})",
       trainer->examples(), trainer->batches(), trainer->batches_skipped(),
-      figures_json(model.config.tasks, figures));
+      figures_json(model.config.tasks, figures),
+      counter.empty() ? "" : ",\"counter_at_close\":" + figures_json(model.config.tasks, counter));
   const auto begin = std::chrono::steady_clock::now();
   const auto version = deps.store.publish(model, deps.clock.now_ms(), metrics);
   if (!version) {
@@ -310,6 +312,7 @@ base::Result<void> TrainLoop::Impl::publish() {
   deps.probe.published.add();
   deps.probe.set_model(model);
   deps.probe.set_progressive(figures);
+  deps.probe.set_counter(counter);
   if (newest_closed_ms > 0) {
     deps.probe.closed_to_published_seconds.observe(
         static_cast<double>(deps.clock.now_ms() - newest_closed_ms) / 1000.0);

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "siren_hierarchical_small", "siren_hierarchical_planes",
                     "siren_discovery_small", "siren_per_layer_small", "siren_actions_small",
                     "siren_options_small", "trained_siren", "trained_siren_hierarchical",
-                    "trained_siren_discovery", "trained_siren_time_bias"),
+                    "trained_siren_discovery", "trained_siren_time_bias", "towers_small"),
     [](const auto& info) { return std::string(info.param); });
 
 TEST(GoldenParts, TimeFeaturesMatch) {

@@ -143,8 +143,9 @@ TEST(ModelConfig, EveryKeyThatIsNotOptionalIsRequired) {
   for (const auto& [key, ignored] : value.get_object()) {
     const std::string name(std::string_view{key});
     static const std::set<std::string> kOptional = {
-        "context_surfaces", "residual_learned", "residual_start",   "lambda_learned",
-        "omega_learned",    "paper_init",       "per_layer_angles", "history_kind"};
+        "context_surfaces", "residual_learned",    "residual_start",   "lambda_learned",
+        "omega_learned",    "paper_init",          "per_layer_angles", "history_kind",
+        "towers",           "tower_context_names", "isotonic_knots"};
     if (kOptional.contains(name)) continue;
     boost::json::object without = value.get_object();
     without.erase(name);

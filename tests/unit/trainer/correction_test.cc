@@ -67,7 +67,7 @@ TEST(Correction, ItsGradientIsThatOfTheNewLabelWithoutThatOfTheOld) {
       EXPECT_NEAR(late.tables[t].rows[i], difference, 1e-6) << "table " << t;
     }
   }
-  const double z = static_cast<double>(late.z[3 + kLike]);
+  const double z = static_cast<double>(late.mean[3 + kLike]);
   const double weight = testing::small_step().loss.task_weights[kLike];
   EXPECT_NEAR(late.loss, -weight * z, 1e-6);
   EXPECT_NEAR(late.loss, one.loss - zero.loss, 1e-6);

@@ -142,5 +142,41 @@ TEST(RowAdagrad, ExpiredRowsReturnToTheirStartAndTheOthersKeepTheirState) {
   adagrad.append_to(bytes, table);  // checks that both have the same rows
 }
 
+TEST(RateSchedule, WarmsUpFallsAndNeverStops) {
+  OptimizerConfig config;
+  config.warmup_steps = 100;
+  config.dense_rate_steps = 1'000;
+  config.dense_rate_floor = 0.1;
+  for (const RateSchedule schedule :
+       {RateSchedule::kConstant, RateSchedule::kWarmupCosine, RateSchedule::kInverseSqrt}) {
+    config.dense_rate_schedule = schedule;
+    EXPECT_DOUBLE_EQ(rate_share(config, 1), 0.01);
+    EXPECT_DOUBLE_EQ(rate_share(config, 50), 0.5);
+    double before = 1;
+    for (std::uint64_t step = 100; step < 300'000; step += 37) {
+      const double share = rate_share(config, step);
+      EXPECT_LE(share, before) << rate_schedule_name(schedule) << " " << step;
+      EXPECT_GE(share, 0.1);
+      before = share;
+    }
+    EXPECT_DOUBLE_EQ(before, schedule == RateSchedule::kConstant ? 1.0 : 0.1);
+  }
+  config.dense_rate_schedule = RateSchedule::kWarmupCosine;
+  EXPECT_NEAR(rate_share(config, 600), 0.55, 1e-12);
+  config.dense_rate_schedule = RateSchedule::kInverseSqrt;
+  EXPECT_DOUBLE_EQ(rate_share(config, 4'000), 0.5);
+}
+
+TEST(RateSchedule, NamesAreReadBack) {
+  for (const char* name : {"constant", "warmup_cosine", "inverse_sqrt"}) {
+    EXPECT_STREQ(rate_schedule_name(*parse_rate_schedule(name)), name);
+  }
+  EXPECT_FALSE(parse_rate_schedule("linear"));
+  for (const char* name : {"scale_bias", "isotonic", "none"}) {
+    EXPECT_STREQ(calibration_name(*parse_calibration(name)), name);
+  }
+  EXPECT_FALSE(parse_calibration("platt"));
+}
+
 }  // namespace
 }  // namespace sirenfeed::trainer

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -230,6 +231,29 @@ TEST_F(TrainLoopTest, AnUndecodableRecordBecomesADeadLetterAndTheStreamGoesOn) {
   EXPECT_EQ(letter->rejection.reason, ingest::RejectReason::kUndecodable);
   EXPECT_EQ(letter->payload, "\xff\xfe no protobuf");
   EXPECT_EQ(probe_.undecodable.value(), 2U);
+}
+
+TEST_F(TrainLoopTest, AFeatureThatIsNotFiniteAndAGradientThatExplodesTouchNothing) {
+  fakes::MemoryLog log;
+  auto examples = testing::make_examples({.examples = 64});
+  examples[20].mutable_candidates(0)->set_context(1, std::numeric_limits<float>::quiet_NaN());
+  // Finite, so that the decoder has nothing to say.
+  for (int k = 0; k < 3; ++k) examples[40].mutable_candidates(0)->add_weight(3e38F);
+  put(log, examples);
+  const Run through = run(log);
+  ASSERT_TRUE(through.result.has_value()) << through.result.error().message;
+  EXPECT_EQ(probe_.undecodable.value(), 1U);
+  EXPECT_EQ(log.records({Topic::kDeadLetters, 0}).size(), 1U);
+  EXPECT_EQ(probe_.batches_skipped.value(), 1U);
+  EXPECT_EQ(probe_.batches.value(), 3U);
+  EXPECT_EQ(through.positions.at(0), (PartitionPosition{64, 1, 64}));
+  // As if neither the example nor the batch had ever been.
+  examples.erase(examples.begin() + 20);
+  examples.erase(examples.begin() + 32, examples.begin() + 48);
+  EXPECT_TRUE(through.model == learned(examples));
+  const auto snapshot = model::ModelStoreReader((folder_ / "store").string()).poll();
+  ASSERT_TRUE(snapshot.has_value());
+  EXPECT_TRUE(model::encode_model((*snapshot)->model) == through.model);
 }
 
 TEST_F(TrainLoopTest, ANewerVersionStopsTheTrainerWithAMessage) {

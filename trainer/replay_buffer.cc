@@ -1,0 +1,91 @@
+#include "trainer/replay_buffer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "trainer/byte_io.h"
+
+namespace sirenfeed::trainer {
+
+// SplitMix64.
+double ReplayBuffer::Random::uniform() {
+  state += 0x9E3779B97F4A7C15ULL;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
+  z ^= z >> 31U;
+  return static_cast<double>(z >> 11U) * 0x1p-53;
+}
+
+std::size_t ReplayBuffer::Random::below(std::size_t n) {
+  return static_cast<std::size_t>(uniform() * static_cast<double>(n));
+}
+
+ReplayBuffer::ReplayBuffer(const Shape& shape, std::size_t bytes_max, double admit_min,
+                           std::uint64_t seed)
+    : random{seed},
+      shape_(shape),
+      rows_max_(std::max<std::size_t>(1, bytes_max / (stride() * sizeof(float)))),
+      admit_min_(admit_min),
+      admission_{~seed} {}
+
+void ReplayBuffer::add(std::span<const float> c, std::span<const float> label,
+                       std::span<const float> weight) {
+  SF_CHECK(c.size() == shape_.contexts && label.size() == shape_.tasks &&
+           weight.size() == shape_.tasks);
+  ++seen_;
+  std::size_t row = rows();
+  if (row == rows_max_) {
+    const double admit =
+        std::max(static_cast<double>(rows_max_) / static_cast<double>(seen_), admit_min_);
+    if (admission_.uniform() >= admit) return;
+    row = admission_.below(rows_max_);
+  } else {
+    // By hand, so that memory stays within the bound: a vector would double beyond it.
+    if (data_.size() == data_.capacity()) {
+      data_.reserve(std::min(rows_max_, std::max<std::size_t>(64, 2 * row)) * stride());
+    }
+    data_.resize(data_.size() + stride());
+  }
+  float* to = data_.data() + row * stride();
+  to = std::copy(c.begin(), c.end(), to);
+  to = std::copy(label.begin(), label.end(), to);
+  std::copy(weight.begin(), weight.end(), to);
+}
+
+std::size_t ReplayBuffer::rows() const { return data_.size() / stride(); }
+
+std::span<const float> ReplayBuffer::c(std::size_t row) const {
+  return std::span(data_).subspan(row * stride(), shape_.contexts);
+}
+
+std::span<const float> ReplayBuffer::label(std::size_t row) const {
+  return std::span(data_).subspan(row * stride() + shape_.contexts, shape_.tasks);
+}
+
+std::span<const float> ReplayBuffer::weight(std::size_t row) const {
+  return std::span(data_).subspan(row * stride() + shape_.contexts + shape_.tasks, shape_.tasks);
+}
+
+void ReplayBuffer::append_to(std::string& bytes) const {
+  put(bytes, random.state);
+  put(bytes, admission_.state);
+  put(bytes, seen_);
+  put_vector(bytes, data_);
+}
+
+base::Result<void> ReplayBuffer::restore(std::string_view& bytes) {
+  SF_TRY(take(bytes, random.state, "replay buffer"));
+  SF_TRY(take(bytes, admission_.state, "replay buffer"));
+  SF_TRY(take(bytes, seen_, "replay buffer"));
+  SF_TRY(take_vector(bytes, data_, "replay buffer"));
+  const std::uint64_t expected = std::min<std::uint64_t>(seen_, rows_max_);
+  if (data_.size() != expected * stride()) {
+    return base::fail(base::ErrorCode::kCorrupt,
+                      "replay buffer of {} values after {} rows, expected {} rows of {}",
+                      data_.size(), seen_, expected, stride());
+  }
+  return {};
+}
+
+}  // namespace sirenfeed::trainer
