@@ -12,6 +12,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -22,6 +23,8 @@
 
 #include "base/build_info.h"
 #include "bench/throughput_case.h"
+#include "model/cost.h"
+#include "model/gemm.h"
 #include "model/model_file.h"
 #include "model/ranker.h"
 #include "trainer/online_trainer.h"
@@ -142,14 +145,17 @@ std::unique_ptr<Contender> make_contender(const Task& task) {
   give_up("no work " + task.work);
 }
 
-/// Milliseconds of the fastest and of the median run within `seconds`.
+/// Milliseconds of the fastest and of the median run within `seconds`, and the processor time of
+/// all threads for each run, which a busy machine changes least.
 struct Timing {
   double median_ms = 0;
   double best_ms = 0;
+  double cpu_ms = 0;
   std::size_t runs = 0;
 };
 Timing time_runs(Contender& contender, double seconds) {
   std::vector<double> took;
+  const std::clock_t cpu_begin = std::clock();
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (auto begin = Clock::now(); begin < end || took.size() < 3;) {
     contender.run();
@@ -158,7 +164,9 @@ Timing time_runs(Contender& contender, double seconds) {
     begin = now;
   }
   std::sort(took.begin(), took.end());
-  return {took[took.size() / 2], took.front(), took.size()};
+  const double cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
+  return {took[took.size() / 2], took.front(), cpu_ms / static_cast<double>(took.size()),
+          took.size()};
 }
 
 // One long slate scored whole, and cut in pieces and in other company: equal bits.
@@ -255,48 +263,113 @@ void serve() {
     const Timing timing = time_runs(*contender, seconds);
     std::cout << boost::json::serialize(boost::json::object{{"median_ms", timing.median_ms},
                                                             {"best_ms", timing.best_ms},
+                                                            {"cpu_ms", timing.cpu_ms},
                                                             {"runs", timing.runs},
                                                             {"exposures", contender->exposures()}})
               << std::endl;
   }
 }
 
-/// Interleaved: every contender has its turn in each round; a figure is the median over rounds.
-std::vector<double> compare(std::vector<Contender*> contenders, int rounds, double seconds) {
-  std::vector<std::vector<double>> medians(contenders.size());
-  for (int round = 0; round < rounds; ++round) {
+constexpr int kRounds = 7;
+constexpr double kSeconds = 0.15;
+
+/// The fastest run of each round, in turns: [contender][round].
+std::vector<std::vector<double>> take_turns(const std::vector<Contender*>& contenders) {
+  std::vector<std::vector<double>> took(contenders.size());
+  for (int round = -1; round < kRounds; ++round) {  // the first one warms up
     for (std::size_t c = 0; c < contenders.size(); ++c) {
-      medians[c].push_back(time_runs(*contenders[c], seconds).median_ms);
+      const double best_ms = time_runs(*contenders[c], kSeconds).best_ms;
+      if (round >= 0) took[c].push_back(best_ms);
     }
   }
-  std::vector<double> out;
-  for (auto& of_one : medians) {
-    std::sort(of_one.begin(), of_one.end());
-    out.push_back(of_one[of_one.size() / 2]);
-  }
-  return out;
+  return took;
 }
 
-void print_tables() {
-  constexpr int kRounds = 7;
-  constexpr double kSeconds = 0.15;
-  fmt::print("commit {}, {}\n\n", base::kCommit, base::kBuildType);
-  fmt::print("{:8} {:>7} {:>8} {:>14} {:>10}\n", "size", "history", "threads", "exposures/s",
-             "of one");
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// GFLOP/s of our matrix product where everything lies in the first caches.
+double peak_gflops() {
+  constexpr std::size_t kSide = 96;
+  constexpr int kProducts = 200;
+  const std::vector<float> ones(kSide * kSide, 1.0F);
+  std::vector<float> c(kSide * kSide);
+  double best_s = 1e9;
+  for (int round = 0; round < 50; ++round) {
+    const auto begin = Clock::now();
+    for (int product = 0; product < kProducts; ++product) {
+      model::gemm(model::left(model::View<const float>{ones.data(), kSide, kSide, kSide}),
+                  {ones.data(), kSide, kSide, kSide}, {c.data(), kSide, kSide, kSide},
+                  model::GemmStart::kZero);
+    }
+    best_s = std::min(best_s, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  if (c[7] != static_cast<float>(kSide)) give_up("the product is wrong");
+  return 2.0 * kProducts * kSide * kSide * kSide / best_s / 1e9;
+}
+
+// A step is counted as three forward passes: the backward one has two products for each of theirs.
+double batch_gflop(const model::Model& model, std::size_t tokens) {
+  const auto shape = model::SlateShape::all_distinct(tokens, kCandidates);
+  return 3e-9 * 64 * model::model_cost(model.config, shape).flops;
+}
+
+void print_training() {
+  const double peak = peak_gflops();
+  fmt::print("peak of the matrix product, one thread: {:.0f} GFLOP/s\n\n", peak);
+  fmt::print("{:8} {:>7} {:>8} {:>12} {:>7} {:>9} {:>8}\n", "training", "history", "threads",
+             "exposures/s", "of one", "GFLOP/s", "of peak");
   for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
     for (const std::size_t tokens : {std::size_t{7}, std::size_t{128}}) {
       check_threads(size, tokens);
       const model::Model model = make_case_model(size, Variant::kSiren);
       Training one(model, tokens, 1);
       Training two(model, tokens, 2);
-      const auto took = compare({&one, &two}, kRounds, kSeconds);
-      for (std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
-        fmt::print("{:8} {:>7} {:>8} {:>14.0f} {:>10.2f}\n", size.name, tokens, threads,
-                   1e3 * static_cast<double>(one.exposures()) / took[threads - 1],
-                   took[0] / took[threads - 1]);
+      const auto took = take_turns({&one, &two});
+      for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
+        const double ms = median(took[threads - 1]);
+        const double gflops = batch_gflop(model, tokens) / (ms / 1e3);
+        fmt::print("{:8} {:>7} {:>8} {:>12.0f} {:>7.2f} {:>9.0f} {:>7.0f}%\n", size.name, tokens,
+                   threads, 1e3 * static_cast<double>(one.exposures()) / ms, median(took[0]) / ms,
+                   gflops, 100 * gflops / (peak * static_cast<double>(threads)));
       }
     }
   }
+}
+
+/// siren against ordinal in turns; the median of the rounds' ratios.
+void print_overhead() {
+  constexpr std::size_t kTokens = 128;
+  fmt::print("\n{:22} {:>10} {:>10} {:>9}\n", "128 tokens of history", "ordinal ms", "siren ms",
+             "overhead");
+  for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
+    const model::Model plain = make_case_model(size, Variant::kOrdinal);
+    const model::Model siren = make_case_model(size, Variant::kSiren);
+    Scoring score_plain(plain, kTokens);
+    Scoring score_siren(siren, kTokens);
+    Training train_plain(plain, kTokens, 1);
+    Training train_siren(siren, kTokens, 1);
+    const auto took = take_turns({&score_plain, &score_siren, &train_plain, &train_siren});
+    check_scores(score_siren, size, Variant::kSiren);
+    for (const std::size_t first : {std::size_t{0}, std::size_t{2}}) {
+      std::vector<double> ratios;
+      for (std::size_t round = 0; round < took[first].size(); ++round) {
+        ratios.push_back(took[first + 1][round] / took[first][round]);
+      }
+      fmt::print("{:22} {:>10.3f} {:>10.3f} {:>8.1f}%\n",
+                 fmt::format("{} {}", first == 0 ? "score 500," : "train 64x10,", size.name),
+                 median(took[first]), median(took[first + 1]), 100 * (median(ratios) - 1));
+    }
+  }
+}
+
+void print_tables() {
+  fmt::print("commit {}, {}; the fastest run of a turn, median of {} turns\n", base::kCommit,
+             base::kBuildType, kRounds);
+  print_training();
+  print_overhead();
 }
 
 }  // namespace

@@ -16,8 +16,10 @@ struct QueryRange {
   std::size_t begin = 0;  // row of q
   std::size_t count = 0;
   std::size_t first_visible = 0;
-  std::size_t weights = 0;  // offset of its softmax weights: [heads, count, padded keys]
-  std::size_t bias = 0;     // offset of its logit bias, of the same shape
+  std::size_t weights = 0;    // offset of its softmax weights: [heads, count, padded keys]
+  std::size_t bias = 0;       // offset of its logit bias: [heads, bias_rows, padded keys]
+  std::size_t bias_rows = 0;  // the rows of which these are `count`, from row bias_first on
+  std::size_t bias_first = 0;
 };
 
 struct AttentionSlate {
@@ -45,10 +47,21 @@ void plan_block(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan)
 template <class T>
 void plan_pooling(const ChunkIndex& index, std::size_t heads, AttentionPlan& plan);
 
+/// The part of `block`, plan_block's plan, whose query rows are the stacked tokens first_row …
+/// first_row + rows − 1; row 0 is the first of them. Without offsets of weights.
+void plan_tile(const AttentionPlan& block, std::size_t first_row, std::size_t rows,
+               AttentionPlan& tile);
+
+/// Rows of one tile of inference: few enough that what a layer makes of them stays in the cache.
+inline constexpr std::size_t kTileRows = 84;
+
 template <class T>
 struct AttentionScratch {
   Matrix<T> keys_transposed;    // [d_k, padded keys]
   Matrix<T> values_transposed;  // [d_k, padded keys]
+  Matrix<T> weights;            // [rows of a block, padded keys], infer() only
+  Matrix<T> values;             // of one head beside the bits, infer() only
+  Matrix<T> averages;           // likewise
   Matrix<T> d_weights;          // [rows of a block, padded keys]
 };
 
@@ -78,6 +91,16 @@ class Attention {
   void forward(const Inputs& in, const AttentionPlan& plan, AttentionScratch<T>& scratch,
                std::vector<T>& weights, View<T> out) const;
 
+  /// What the weights average besides the values.
+  struct Bits {
+    View<const T> bits;  // [history rows, whole packs], columns past n_bits 0
+    std::size_t n_bits = 0;
+    View<T> out;  // [query rows, heads · n_bits]
+  };
+  /// forward() without keeping the weights; with `bits` also their averages.
+  void infer(const Inputs& in, const AttentionPlan& plan, const Bits* bits,
+             AttentionScratch<T>& scratch, View<T> out) const;
+
   /// d_weights_extra, like weights, is a further gradient into the softmax weights; may be null.
   void backward(const Inputs& in, const AttentionPlan& plan, const std::vector<T>& weights,
                 View<const T> d_out, const T* d_weights_extra, AttentionScratch<T>& scratch,
@@ -85,8 +108,13 @@ class Attention {
 
  private:
   struct Part;
+  void weigh_part(const Inputs& in, const Part& part, AttentionScratch<T>& scratch,
+                  T* weights) const;
   void forward_part(const Inputs& in, const Part& part, AttentionScratch<T>& scratch, T* weights,
                     View<T> out) const;
+  void average_bits(const Part& part, const Bits& bits, AttentionScratch<T>& scratch,
+                    View<T> out) const;
+  void stand_in_empty(const Inputs& in, const Part& part, View<T> out) const;
   void backward_part(const Inputs& in, const Part& part, const T* weights, View<const T> d_out,
                      const T* d_weights_extra, AttentionScratch<T>& scratch,
                      const Gradients& gradients) const;

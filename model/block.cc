@@ -79,6 +79,42 @@ void Block<T>::forward(const T* dense, View<const T> x, View<const T> a,
 }
 
 template <class T>
+void Block<T>::resize_keys(std::size_t history, State& state) const {
+  state.k.resize(history, query_.out());
+  state.v.resize(history, query_.out());
+}
+
+template <class T>
+void Block<T>::infer(const T* dense, View<const T> a, const AttentionShared<T>& shared,
+                     InferTile<T>& tile, State& state) const {
+  const View<T> x = tile.rows();
+  for (Matrix<T>* matrix : {&tile.u, &tile.q, &tile.heads}) matrix->resize(x.rows, x.cols);
+  norm1_.infer(dense, x, tile.u.view());
+  query_.forward(dense, tile.u.view(), tile.q.view());
+  if (shared.turns != nullptr) rotate(tile.q.view(), *shared.turns, tile.first);
+  if (a.rows > 0) {  // history: stacked rows are rows of a, k and v too
+    const View<T> k = state.k.view().slice(tile.first, x.rows);
+    key_.forward(dense, tile.u.view(), k);
+    if (shared.turns != nullptr) rotate(k, *shared.turns, tile.first);
+    tile.sum.resize(x.rows, x.cols);
+    kernels<T>().add_scaled(x.data, a.row(tile.first), T{1}, tile.sum.data(), tile.sum.size());
+    norm1_.infer(dense, tile.sum.view(), tile.u.view());
+    value_.forward(dense, tile.u.view(), state.v.view().slice(tile.first, x.rows));
+  }
+  attention_.infer({tile.q.view(), state.k.view(), state.v.view(), dense + empty_, shared.bias},
+                   tile.plan, nullptr, *shared.scratch, tile.heads.view());
+  output_.forward(dense, tile.heads.view(), tile.q.view());
+  kernels<T>().add_scaled(x.data, tile.q.data(), dense[residual_], x.data, tile.q.size());
+
+  norm2_.infer(dense, x, tile.u.view());
+  tile.wide.resize(x.rows, feed_in_.out());
+  feed_in_.forward(dense, tile.u.view(), tile.wide.view());
+  kernels<T>().silu_alone(tile.wide.data(), tile.wide.data(), tile.wide.size());
+  feed_out_.forward(dense, tile.wide.view(), tile.q.view());
+  kernels<T>().add_scaled(x.data, tile.q.data(), dense[residual_ + 1], x.data, tile.q.size());
+}
+
+template <class T>
 void Block<T>::backward(const T* dense, State& state, const AttentionShared<T>& shared,
                         Scratch& scratch, T* d_dense, View<T> d_x, View<T> d_a) const {
   feed_forward_backward(dense, state, scratch, d_dense, d_x);

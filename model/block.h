@@ -23,6 +23,22 @@ struct AttentionShared {
   AttentionScratch<T>* scratch = nullptr;
 };
 
+/// One tile of inference: its plan and the memory that all layers use in turn.
+template <class T>
+struct InferTile {
+  AttentionPlan plan;
+  View<T> x;              // of all tokens; a layer replaces the tile's rows
+  std::size_t first = 0;  // stacked token row
+  std::size_t count = 0;
+  Matrix<T> u;  // LN1, then LN2 [rows, d]
+  Matrix<T> q;  // then the branch
+  Matrix<T> heads;
+  Matrix<T> sum;   // x + a
+  Matrix<T> wide;  // [rows, 4d]
+
+  [[nodiscard]] View<T> rows() const { return x.slice(first, count); }
+};
+
 template <class T>
 class Block {
  public:
@@ -60,6 +76,12 @@ class Block {
   /// x [rows, d], a [history rows, d] (the first rows are the history) → state.out.
   void forward(const T* dense, View<const T> x, View<const T> a, const AttentionShared<T>& shared,
                State& state) const;
+  /// Makes room for the keys and values of a chunk's history.
+  void resize_keys(std::size_t history, State& state) const;
+  /// The tile's rows of x become those after the layer. History first, in order: its tiles (a not
+  /// empty) leave their keys and values in `state`, where later tiles find them.
+  void infer(const T* dense, View<const T> a, const AttentionShared<T>& shared, InferTile<T>& tile,
+             State& state) const;
   /// d_x: in, the gradient of state.out; out, of x. d_a += ….
   void backward(const T* dense, State& state, const AttentionShared<T>& shared, Scratch& scratch,
                 T* d_dense, View<T> d_x, View<T> d_a) const;

@@ -1,5 +1,7 @@
 #include "model/gemm.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace sirenfeed::model {
@@ -16,16 +18,9 @@ void gemm(GemmLeft<T> a, std::type_identity_t<View<const T>> b, std::type_identi
 template <class T>
 void transpose(View<const T> in, std::type_identity_t<View<T>> out) {
   SF_CHECK(out.rows == in.cols && out.cols >= in.rows);
-  constexpr std::size_t kBlock = 8;  // a block of both sides stays in the first cache
-  for (std::size_t c0 = 0; c0 < in.cols; c0 += kBlock) {
-    const std::size_t c1 = c0 + kBlock < in.cols ? c0 + kBlock : in.cols;
-    for (std::size_t r = 0; r < in.rows; ++r) {
-      const T* from = in.row(r);
-      for (std::size_t c = c0; c < c1; ++c) out.data[c * out.stride + r] = from[c];
-    }
-    for (std::size_t c = c0; c < c1; ++c) {
-      for (std::size_t r = in.rows; r < out.cols; ++r) out.data[c * out.stride + r] = T{};
-    }
+  kernels<T>().transpose(in.data, in.stride, in.rows, in.cols, out.data, out.stride);
+  for (std::size_t c = 0; c < in.cols && in.rows < out.cols; ++c) {
+    std::fill(out.row(c) + in.rows, out.row(c) + out.cols, T{});
   }
 }
 

@@ -2,22 +2,27 @@
 
 #include <algorithm>
 
+#include "model/kernels.h"
 #include "model/standardise.h"
 #include "model/vector_math.h"
 
 namespace sirenfeed::model {
 namespace {
 
-/// ĉ of the chunk's candidates.
+/// ĉ of the chunk's candidates from `first` on, as many as `out` has rows.
 template <class T>
 void standardise_chunk(const BasicModel<T>& model, std::span<const Slate* const> chunk,
-                       View<T> out) {
+                       std::size_t first, View<T> out) {
   const std::size_t width = model.config.context_row_width();
-  std::size_t row = 0;
+  std::size_t row = 0;  // of out
+  std::size_t before = 0;
   for (const Slate* slate : chunk) {
-    for (std::size_t c = 0; c < slate->candidates.size(); ++c, ++row) {
+    const std::size_t count = slate->candidates.size();
+    for (std::size_t c = first > before ? first - before : 0; c < count && row < out.rows;
+         ++c, ++row) {
       standardise(model.statistics, slate->context.data() + c * width, out.cols, out.row(row));
     }
+    before += count;
   }
 }
 
@@ -51,7 +56,7 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
   norm_token_.forward(dense, inputs.token, state.norm_token, input.columns(0, d_));
   norm_pooled_.forward(dense, inputs.pooled, state.norm_pooled, input.columns(d_, d_));
-  standardise_chunk(model, chunk, context);
+  standardise_chunk(model, chunk, 0, context);
   for (std::size_t r = 0; r < rows; ++r) {
     std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
   }
@@ -62,6 +67,33 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   layer2_.forward(dense, state.hidden1.view(), state.z.view());
   wide_actions_.add_forward(dense, actions, state.z.view());
   wide_context_.add_forward(dense, context, state.z.view());
+}
+
+template <class T>
+void Head<T>::infer(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                    std::size_t first, const Inputs& inputs, State& state) const {
+  const T* dense = model.dense.data();
+  const std::size_t rows = inputs.token.rows;
+  state.input.resize(rows, layer0_.in());
+  state.hidden0.resize(rows, layer0_.out());
+  state.hidden1.resize(rows, layer1_.out());
+  const View<T> input = state.input.view();
+  const View<T> context = input.columns(2 * d_, n_context_);
+  const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
+  norm_token_.infer(dense, inputs.token, input.columns(0, d_));
+  norm_pooled_.infer(dense, inputs.pooled, input.columns(d_, d_));
+  standardise_chunk(model, chunk, first, context);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
+  }
+  layer0_.forward(dense, input, state.hidden0.view());
+  kernels<T>().silu_alone(state.hidden0.data(), state.hidden0.data(), state.hidden0.size());
+  layer1_.forward(dense, state.hidden0.view(), state.hidden1.view());
+  kernels<T>().silu_alone(state.hidden1.data(), state.hidden1.data(), state.hidden1.size());
+  const View<T> z = state.z.view().slice(first, rows);
+  layer2_.forward(dense, state.hidden1.view(), z);
+  wide_actions_.add_forward(dense, actions, z);
+  wide_context_.add_forward(dense, context, z);
 }
 
 template <class T>

@@ -35,6 +35,10 @@ class Head {
   /// `chunk`'s candidates in order → state.z.
   void forward(const BasicModel<T>& model, std::span<const Slate* const> chunk,
                const Inputs& inputs, State& state) const;
+  /// forward() for the candidates from `first` on, as many as `inputs` has rows → the same rows of
+  /// state.z, which has all of the chunk's.
+  void infer(const BasicModel<T>& model, std::span<const Slate* const> chunk, std::size_t first,
+             const Inputs& inputs, State& state) const;
   /// d_token += …, d_pooled overwritten. Returns d B as columns of state.d_input.
   View<const T> backward(const BasicModel<T>& model, State& state, View<const T> d_z, T* d_dense,
                          View<T> d_token, View<T> d_pooled) const;

@@ -92,6 +92,7 @@ struct Kernels {
   void (*softmax_backward)(const T* weights, T* d_weights, std::size_t padded, T scale, T* d_bias);
   /// gate = σ(x), y = x · gate; gate may be x.
   void (*silu)(const T* x, T* gate, T* y, std::size_t n);
+  void (*silu_alone)(const T* x, T* y, std::size_t n);  // without the gate; y may be x
   /// d_x = d_y · (gate + y (1 − gate)), which is d_y · gate · (1 + x (1 − gate)).
   void (*silu_backward)(const T* gate, const T* y, const T* d_y, T* d_x, std::size_t n);
   void (*exp)(const T* x, T* y, std::size_t n);
@@ -101,6 +102,9 @@ struct Kernels {
   void (*add_scaled)(const T* x, const T* add, T scale, T* to, std::size_t n);
   /// to = scale · x; returns Σ x · y.
   T (*scale_and_dot)(const T* x, const T* y, T scale, T* to, std::size_t n);
+  /// out [cols, rows] = inᵀ.
+  void (*transpose)(const T* in, std::size_t in_stride, std::size_t rows, std::size_t cols, T* out,
+                    std::size_t out_stride);
   /// sums [cols] += every row of x.
   void (*add_columns)(const T* x, std::size_t stride, std::size_t rows, std::size_t cols, T* sums);
 };

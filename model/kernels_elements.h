@@ -16,17 +16,17 @@ SF_INLINE Part<float>::Vec exp_part(Part<float>::Vec x) {
   x = x < lowest ? lowest : x;
   x = x > highest ? highest : x;
   const Vec magic = Vec{} + 12582912.0F;  // 1.5 · 2^23: adding it rounds to an integer
-  const Vec shifted = x * 1.44269504F + magic;
+  const Vec shifted = multiply_add(x, Vec{} + 1.44269504F, magic);
   const Vec n = shifted - magic;
-  Vec r = x - n * 0.693359375F;
-  r = r - n * -2.12194440e-4F;
+  Vec r = multiply_add(n, Vec{} - 0.693359375F, x);
+  r = multiply_add(n, Vec{} + 2.12194440e-4F, r);
   Vec p = Vec{} + 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + r + 1.0F;
+  constexpr float kTerms[] = {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F,
+                              1.6666665459e-1F, 5.0000001201e-1F};
+  for (const float coefficient : kTerms) {
+    p = multiply_add(p, r, Vec{} + coefficient);
+  }
+  p = multiply_add(p, r * r, r) + 1.0F;
   const Int exponent = (reinterpret_cast<Int>(shifted) << 23) + (127 << 23);
   return p * reinterpret_cast<Vec>(exponent);
 }
@@ -37,22 +37,22 @@ SF_INLINE Part<float>::Vec sin_part(Part<float>::Vec x, int quadrant) {
   using Vec = Part<float>::Vec;
   using Int = Part<float>::Int;
   const Vec magic = Vec{} + 12582912.0F;
-  const Vec shifted = x * 0.636619772F + magic;
+  const Vec shifted = multiply_add(x, Vec{} + 0.636619772F, magic);
   const Vec n = shifted - magic;
-  Vec r = x - n * 1.5703125F;  // π/2 in four parts, the first ones short
-  r = r - n * 4.8351287841796875e-4F;
-  r = r - n * 3.13855707645416e-7F;
-  r = r - n * 6.077100628276710e-11F;
+  Vec r = x;  // π/2 in four parts, the first ones short
+  constexpr float kHalfPi[] = {1.5703125F, 4.8351287841796875e-4F, 3.13855707645416e-7F,
+                               6.077100628276710e-11F};
+  for (const float part : kHalfPi) {
+    r = multiply_add(n, Vec{} - part, r);
+  }
   const Int q = reinterpret_cast<Int>(shifted) + quadrant;
   const Vec z = r * r;
-  Vec s = Vec{} - 1.9515295891e-4F;
-  s = s * z + 8.3321608736e-3F;
-  s = s * z - 1.6666654611e-1F;
-  s = s * (z * r) + r;
-  Vec c = Vec{} + 2.443315711809948e-5F;
-  c = c * z - 1.388731625493765e-3F;
-  c = c * z + 4.166664568298827e-2F;
-  c = c * (z * z) + (1.0F - 0.5F * z);
+  Vec s = multiply_add(z, Vec{} - 1.9515295891e-4F, Vec{} + 8.3321608736e-3F);
+  s = multiply_add(s, z, Vec{} - 1.6666654611e-1F);
+  s = multiply_add(s, z * r, r);
+  Vec c = multiply_add(z, Vec{} + 2.443315711809948e-5F, Vec{} - 1.388731625493765e-3F);
+  c = multiply_add(c, z, Vec{} + 4.166664568298827e-2F);
+  c = multiply_add(c, z * z, multiply_add(z, Vec{} - 0.5F, Vec{} + 1.0F));
   const Vec value = (q & 1) != 0 ? c : s;
   const Int sign = (q & 2) << 30;
   return reinterpret_cast<Vec>(reinterpret_cast<Int>(value) ^ sign);
@@ -160,6 +160,11 @@ void silu_kernel(const T* x, T* gate, T* y, std::size_t n) {
 }
 
 template <class T>
+void silu_alone_kernel(const T* x, T* y, std::size_t n) {
+  map_packs(x, y, n, [](Pack<T> v) { return v * sigmoid_pack(v); });
+}
+
+template <class T>
 void silu_backward_kernel(const T* gate, const T* y, const T* d_y, T* d_x, std::size_t n) {
   constexpr std::size_t kLanes = Pack<T>::kLanes;
   const Pack<T> one = Pack<T>::all(T{1});
@@ -169,7 +174,7 @@ void silu_backward_kernel(const T* gate, const T* y, const T* d_y, T* d_x, std::
     const Pack<T> slope = Pack<T>::fma(Pack<T>::load(y + i), one - g, g);
     (Pack<T>::load(d_y + i) * slope).store(d_x + i);
   }
-  for (; i < n; ++i) d_x[i] = d_y[i] * (gate[i] + y[i] * (T{1} - gate[i]));
+  for (; i < n; ++i) d_x[i] = d_y[i] * multiply_add(y[i], T{1} - gate[i], gate[i]);
 }
 
 template <class T>
@@ -180,7 +185,7 @@ void add_scaled_kernel(const T* x, const T* add, T scale, T* to, std::size_t n) 
   for (; i + kLanes <= n; i += kLanes) {
     Pack<T>::fma(factor, Pack<T>::load(add + i), Pack<T>::load(x + i)).store(to + i);
   }
-  for (; i < n; ++i) to[i] = x[i] + scale * add[i];
+  for (; i < n; ++i) to[i] = multiply_add(scale, add[i], x[i]);
 }
 
 template <class T>

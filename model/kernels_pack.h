@@ -1,6 +1,8 @@
 #pragma once
 // Only for kernels_v3.cc and kernels_v4.cc: all of it has internal linkage and is compiled for the
 // includer's CPU level (see model/kernels.h).
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +32,29 @@ struct Part<double> {
 };
 
 #define SF_INLINE [[gnu::always_inline]] inline
+
+/// a · b + c, rounded once. Spelt out, and the compiler may not fuse anything else in these files
+/// (model/CMakeLists.txt): what it fuses differs between scalar and vector loops.
+SF_INLINE Part<float>::Vec multiply_add(Part<float>::Vec a, Part<float>::Vec b,
+                                        Part<float>::Vec c) {
+#ifdef __AVX512F__
+  return _mm512_fmadd_ps(a, b, c);
+#else
+  return _mm256_fmadd_ps(a, b, c);
+#endif
+}
+SF_INLINE Part<double>::Vec multiply_add(Part<double>::Vec a, Part<double>::Vec b,
+                                         Part<double>::Vec c) {
+#ifdef __AVX512F__
+  return _mm512_fmadd_pd(a, b, c);
+#else
+  return _mm256_fmadd_pd(a, b, c);
+#endif
+}
+
+/// The same for the elements behind the last whole pack, whose bits must not depend on their place.
+SF_INLINE float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+SF_INLINE double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 /// 64 bytes of T in one or two registers.
 template <class T>
@@ -72,10 +97,11 @@ struct Pack {
     for (std::size_t i = 0; i < kParts; ++i) a.part[i] /= b.part[i];
     return a;
   }
-  /// a · b + c, rounded once: the build lets the compiler fuse, and both levels have the
-  /// instruction.
+  /// a · b + c, rounded once.
   SF_INLINE static Pack fma(Pack a, Pack b, Pack c) {
-    for (std::size_t i = 0; i < kParts; ++i) c.part[i] = a.part[i] * b.part[i] + c.part[i];
+    for (std::size_t i = 0; i < kParts; ++i) {
+      c.part[i] = multiply_add(a.part[i], b.part[i], c.part[i]);
+    }
     return c;
   }
   SF_INLINE static Pack max(Pack a, Pack b) {

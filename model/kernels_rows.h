@@ -248,6 +248,51 @@ void rotate_backward_kernel(const RotateArguments<T>& a) {
   }
 }
 
+/// Eight by eight in registers: pairs, quarters and halves change places.
+SF_INLINE void transpose_block(const float* in, std::size_t in_stride, float* out,
+                               std::size_t out_stride) {
+  using Vec = float __attribute__((vector_size(32)));
+  Vec a[8];
+  for (std::size_t i = 0; i < 8; ++i) __builtin_memcpy(&a[i], in + i * in_stride, sizeof a[i]);
+  Vec b[8];
+  for (std::size_t i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (std::size_t i = 0; i < 8; i += 4) {
+    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[i + 1] = __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    a[i + 2] = __builtin_shufflevector(b[i + 1], b[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[i + 3] = __builtin_shufflevector(b[i + 1], b[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  for (std::size_t i = 0; i < 8; ++i) __builtin_memcpy(out + i * out_stride, &b[i], sizeof b[i]);
+}
+
+template <class T>
+void transpose_kernel(const T* in, std::size_t in_stride, std::size_t rows, std::size_t cols,
+                      T* out, std::size_t out_stride) {
+  constexpr std::size_t kBlock = 8;
+  for (std::size_t r = 0; r < rows; r += kBlock) {
+    for (std::size_t c = 0; c < cols; c += kBlock) {
+      if constexpr (sizeof(T) == 4) {
+        if (r + kBlock <= rows && c + kBlock <= cols) {
+          transpose_block(in + r * in_stride + c, in_stride, out + c * out_stride + r, out_stride);
+          continue;
+        }
+      }
+      const std::size_t r_end = rows < r + kBlock ? rows : r + kBlock;
+      const std::size_t c_end = cols < c + kBlock ? cols : c + kBlock;
+      for (std::size_t i = r; i < r_end; ++i) {
+        for (std::size_t j = c; j < c_end; ++j) out[j * out_stride + i] = in[i * in_stride + j];
+      }
+    }
+  }
+}
+
 template <class T>
 constexpr Kernels<T> kKernels = {
     gemm_kernel<T>,
@@ -258,12 +303,14 @@ constexpr Kernels<T> kKernels = {
     rotate_backward_kernel<T>,
     softmax_backward_kernel<T>,
     silu_kernel<T>,
+    silu_alone_kernel<T>,
     silu_backward_kernel<T>,
     exp_kernel<T>,
     sin_kernel<T>,
     cos_kernel<T>,
     add_scaled_kernel<T>,
     scale_and_dot_kernel<T>,
+    transpose_kernel<T>,
     add_columns_kernel<T>,
 };
 

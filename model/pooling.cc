@@ -33,6 +33,44 @@ Pooling<T>::Pooling(const ModelConfig& config, const ParameterLayout& layout)
       empty_(layout.offset("pooling.empty")) {}
 
 template <class T>
+void Pooling<T>::centre_bits(const BasicModel<T>& model, const ChunkIndex& index,
+                             State& state) const {
+  state.bits.resize_zero(index.history_rows, padded<T>(n_bits_));
+  for (std::size_t r = 0; r < index.history_rows; ++r) {
+    for (std::size_t bit = 0; bit < n_bits_; ++bit) {
+      const T set = (index.tokens[r].action_bits >> bit & 1U) != 0 ? T{1} : T{};
+      state.bits.row(r)[bit] = set - static_cast<T>(model.statistics.action_mean[bit]);
+    }
+  }
+}
+
+template <class T>
+void Pooling<T>::infer_history(const BasicModel<T>& model, const ChunkIndex& index, View<const T> x,
+                               View<const T> a, const AttentionShared<T>& shared,
+                               State& state) const {
+  const T* dense = model.dense.data();
+  for (Matrix<T>* matrix : {&state.k, &state.v}) matrix->resize(a.rows, x.cols);
+  key_.forward(dense, x.slice(0, a.rows), state.k.view());
+  value_.forward(dense, a, state.v.view());
+  if (shared.turns != nullptr) rotate(state.k.view(), *shared.turns, 0);
+  centre_bits(model, index, state);
+}
+
+template <class T>
+void Pooling<T>::infer(const T* dense, const AttentionShared<T>& shared, const InferTile<T>& tile,
+                       State& state) const {
+  const View<T> x = tile.rows();
+  for (Matrix<T>* matrix : {&state.q, &state.heads, &state.pooled}) matrix->resize(x.rows, x.cols);
+  state.actions.resize(x.rows, n_heads_ * n_bits_);
+  query_.forward(dense, x, state.q.view());
+  if (shared.turns != nullptr) rotate(state.q.view(), *shared.turns, tile.first);
+  const typename Attention<T>::Bits bits{state.bits.view(), n_bits_, state.actions.view()};
+  attention_.infer({state.q.view(), state.k.view(), state.v.view(), dense + empty_, shared.bias},
+                   tile.plan, &bits, *shared.scratch, state.heads.view());
+  output_.forward(dense, state.heads.view(), state.pooled.view());
+}
+
+template <class T>
 void Pooling<T>::forward(const BasicModel<T>& model, const ChunkIndex& index, View<const T> x,
                          View<const T> a, const AttentionShared<T>& shared, State& state) const {
   const T* dense = model.dense.data();
@@ -53,14 +91,8 @@ void Pooling<T>::forward(const BasicModel<T>& model, const ChunkIndex& index, Vi
                      *shared.plan, *shared.scratch, state.weights, state.heads.view());
   output_.forward(dense, state.heads.view(), state.pooled.view());
 
-  const std::size_t bits_padded = padded<T>(n_bits_);
-  state.bits.resize_zero(history, bits_padded);
-  for (std::size_t r = 0; r < history; ++r) {
-    for (std::size_t bit = 0; bit < n_bits_; ++bit) {
-      const T set = (index.tokens[r].action_bits >> bit & 1U) != 0 ? T{1} : T{};
-      state.bits.row(r)[bit] = set - static_cast<T>(model.statistics.action_mean[bit]);
-    }
-  }
+  centre_bits(model, index, state);
+  const std::size_t bits_padded = state.bits.cols();
   state.actions.resize(candidates, n_heads_ * n_bits_);
   for_each_head(*shared.plan, n_heads_,
                 [&](const AttentionSlate& slate, const QueryRange& range, std::size_t head,

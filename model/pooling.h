@@ -34,12 +34,20 @@ class Pooling {
   /// x [all rows, d] after the layers; a [history rows, d]. `shared.plan` is plan_pooling's.
   void forward(const BasicModel<T>& model, const ChunkIndex& index, View<const T> x,
                View<const T> a, const AttentionShared<T>& shared, State& state) const;
+  /// Keys, values and action bits of the history, for infer().
+  void infer_history(const BasicModel<T>& model, const ChunkIndex& index, View<const T> x,
+                     View<const T> a, const AttentionShared<T>& shared, State& state) const;
+  /// state.pooled and state.actions of a tile of candidates, its rows first.
+  void infer(const T* dense, const AttentionShared<T>& shared, const InferTile<T>& tile,
+             State& state) const;
   /// d_pooled like b, d_actions like B (its columns may be strided). d_x, d_a += ….
   void backward(const BasicModel<T>& model, View<const T> x, View<const T> a, State& state,
                 const AttentionShared<T>& shared, View<const T> d_pooled, View<const T> d_actions,
                 T* d_dense, View<T> d_x, View<T> d_a) const;
 
  private:
+  void centre_bits(const BasicModel<T>& model, const ChunkIndex& index, State& state) const;
+
   std::size_t n_heads_;
   std::size_t n_bits_;  // A + 1
   Linear<T> query_;

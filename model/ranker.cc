@@ -34,18 +34,9 @@ class TransformerRanker final : public BasicRanker<T> {
 
   std::span<const T> forward(const BasicModel<T>& model, std::span<const Slate* const> chunk,
                              BasicWorkspace<T>& workspace) const override {
-    SF_CHECK(model.dense.size() == layout_.size);
     auto& ws = workspace.impl();
     const T* dense = model.dense.data();
-    ws.index.build(model.config, chunk, ws.position_origin);
-    plan_block<T>(ws.index, heads_, ws.block_plan);
-    plan_pooling<T>(ws.index, heads_, ws.pooling_plan);
-    embedding_.forward(model, ws.index, ws.rows, ws.embedding, ws.x, ws.a);
-    turn(model, ws);
-    if (logit_bias_ != nullptr) {
-      ws.logit_bias.assign(ws.block_plan.weights_size, T{});
-      logit_bias_->fill(model, ws.index, ws.block_plan, ws.logit_bias.data());
-    }
+    prepare(model, chunk, ws);
     ws.layers.resize(layers_.size());
     View<const T> x = ws.x.view();
     for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -67,12 +58,45 @@ class TransformerRanker final : public BasicRanker<T> {
     return towers_.mean(model, chunk, {ws.head.z.data(), ws.head.z.size()}, ws.towers);
   }
 
-  void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace, std::span<const T> d_z,
-                BasicChunkGradient<T>& gradient) const override {
+  std::span<const T> infer(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                           BasicWorkspace<T>& workspace) const override {
+    auto& ws = workspace.impl();
+    prepare(model, chunk, ws);
+    const std::size_t history = ws.index.history_rows;
+    const std::size_t candidates = ws.index.candidate_rows();
+    const T* dense = model.dense.data();
+    ws.layers.resize(layers_.size());
+    InferTile<T>& tile = ws.tile;
+    tile.x = ws.x.view();
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      layers_[i].resize_keys(history, ws.layers[i]);
+      for (std::size_t first = 0; first < history; first += kTileRows) {
+        set_tile(ws, first, std::min(kTileRows, history - first));
+        layers_[i].infer(dense, ws.a.view(), shared(ws, tile.plan, i), tile, ws.layers[i]);
+      }
+    }
+    pooling_.infer_history(model, ws.index, ws.x.view(), ws.a.view(),
+                           shared(ws, ws.pooling_plan, layers_.size()), ws.pooling);
+    ws.head.z.resize(candidates, model.config.n_tasks());
+    for (std::size_t first = 0; first < candidates; first += kTileRows) {
+      const std::size_t rows = std::min(kTileRows, candidates - first);
+      set_tile(ws, history + first, rows);
+      for (std::size_t i = 0; i < layers_.size(); ++i) {
+        layers_[i].infer(dense, View<const T>{}, shared(ws, tile.plan, i), tile, ws.layers[i]);
+      }
+      pooling_.infer(dense, shared(ws, tile.plan, layers_.size()), tile, ws.pooling);
+      head_.infer(model, chunk, first,
+                  {tile.rows(), ws.pooling.pooled.view(), ws.pooling.actions.view()}, ws.head);
+    }
+    return {ws.head.z.data(), ws.head.z.size()};
+  }
+
+  void add_gradient(const BasicModel<T>& model, BasicWorkspace<T>& workspace,
+                    std::span<const T> d_z, BasicChunkGradient<T>& gradient) const override {
     auto& ws = workspace.impl();
     SF_CHECK(d_z.size() == ws.head.z.size());
     const T* dense = model.dense.data();
-    gradient.dense.assign(layout_.size, T{});
+    SF_CHECK(gradient.dense.size() == layout_.size);
     T* d_dense = gradient.dense.data();
     const std::size_t history = ws.index.history_rows;
     const std::size_t candidates = ws.index.candidate_rows();
@@ -116,6 +140,26 @@ class TransformerRanker final : public BasicRanker<T> {
 
   [[nodiscard]] bool rotates() const { return !angle_terms_.front().empty(); }
 
+  /// The tokens, their turns and the logit bias.
+  void prepare(const BasicModel<T>& model, std::span<const Slate* const> chunk, Impl& ws) const {
+    SF_CHECK(model.dense.size() == layout_.size);
+    ws.index.build(model.config, chunk, ws.position_origin);
+    plan_block<T>(ws.index, heads_, ws.block_plan);
+    plan_pooling<T>(ws.index, heads_, ws.pooling_plan);
+    embedding_.forward(model, ws.index, ws.rows, ws.embedding, ws.x, ws.a);
+    turn(model, ws);
+    if (logit_bias_ != nullptr) {
+      ws.logit_bias.assign(ws.block_plan.weights_size, T{});
+      logit_bias_->fill(model, ws.index, ws.block_plan, ws.logit_bias.data());
+    }
+  }
+
+  static void set_tile(Impl& ws, std::size_t first, std::size_t count) {
+    plan_tile(ws.block_plan, first, count, ws.tile.plan);
+    ws.tile.first = first;
+    ws.tile.count = count;
+  }
+
   void turn(const BasicModel<T>& model, Impl& ws) const {
     ws.angle_sets.resize(angle_terms_.size());
     if (!rotates()) return;
@@ -149,8 +193,6 @@ class TransformerRanker final : public BasicRanker<T> {
         &ws.index.segments, &ws.index.authors, &ws.index.surfaces};
     for (std::size_t t = 0; t < kTableCount; ++t) {
       BasicRowGradients<T>& out = gradient.tables[t];
-      out.keys.clear();
-      out.rows.clear();
       const Matrix<T>& rows = ws.rows.gradients[t];
       if (rows.cols() == 0) continue;
       // "No tag" and "no author" are rows of the content tables only.
@@ -211,7 +253,7 @@ base::Result<void> score(const Ranker& ranker, const Model& model, const Slate& 
   SF_CHECK(logits.size() == slate.candidates.size() * model.config.n_tasks());
   const Slate* const one = &slate;
   const std::span chunk(&one, 1);
-  (void)ranker.forward(model, chunk, workspace);
+  (void)ranker.infer(model, chunk, workspace);
   const std::span<const float> mean = ranker.tower_logits(model, chunk, workspace).mean;
   std::copy(mean.begin(), mean.end(), logits.begin());
   calibrate(model.calibration, logits);

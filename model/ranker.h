@@ -31,7 +31,8 @@ class BasicWorkspace {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Gradient rows of one table: keys distinct, in order of first use in the chunk.
+/// Gradient rows of one table: keys distinct, in order of first use in the chunk (but see
+/// add_gradient).
 template <class T>
 struct BasicRowGradients {
   std::vector<Key> keys;
@@ -59,16 +60,31 @@ class BasicRanker {
                                      std::span<const Slate* const> chunk,
                                      BasicWorkspace<T>& workspace) const = 0;
 
-  /// After forward() of the same chunk: the logits of the other towers and the mean of all, which
-  /// is what calibration takes. Points into the workspace until its next use.
+  /// forward()'s z, to the bit, for scoring alone: keeps nothing for backward(), which may not
+  /// follow, and works through the rows in tiles that stay in the cache.
+  virtual std::span<const T> infer(const BasicModel<T>& model, std::span<const Slate* const> chunk,
+                                   BasicWorkspace<T>& workspace) const = 0;
+  /// After forward() or infer() of the same chunk: the logits of the other towers and the mean of
+  /// all, which is what calibration takes. Points into the workspace until its next use.
   virtual TowerLogits<T> tower_logits(const BasicModel<T>& model,
                                       std::span<const Slate* const> chunk,
                                       BasicWorkspace<T>& workspace) const = 0;
 
   /// Gradient of Σ d_z · z for the chunk of the workspace's last forward() with the same model.
   /// d_z [rows, K]; `gradient` is overwritten.
-  virtual void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace,
-                        std::span<const T> d_z, BasicChunkGradient<T>& gradient) const = 0;
+  void backward(const BasicModel<T>& model, BasicWorkspace<T>& workspace, std::span<const T> d_z,
+                BasicChunkGradient<T>& gradient) const {
+    gradient.dense.assign(model.dense.size(), T{});
+    for (BasicRowGradients<T>& table : gradient.tables) {
+      table.keys.clear();
+      table.rows.clear();
+    }
+    add_gradient(model, workspace, d_z, gradient);
+  }
+  /// The same added to `gradient`, whose dense part has the layout's size: the rows are appended,
+  /// so that a key may then stand there more than once.
+  virtual void add_gradient(const BasicModel<T>& model, BasicWorkspace<T>& workspace,
+                            std::span<const T> d_z, BasicChunkGradient<T>& gradient) const = 0;
 };
 
 using Workspace = BasicWorkspace<float>;

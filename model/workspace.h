@@ -42,6 +42,7 @@ struct BasicWorkspace<T>::Impl {
   std::vector<T> d_logit_bias;
   std::vector<typename Block<T>::State> layers;
   typename Block<T>::Scratch block_scratch;
+  InferTile<T> tile;
   typename Pooling<T>::State pooling;
   typename Head<T>::State head;
   typename Towers<T>::State towers;

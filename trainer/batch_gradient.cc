@@ -17,6 +17,10 @@ namespace {
 // pays.
 constexpr std::size_t kScoreChunkSlates = 16;
 
+// A chunk is worked through in pieces of whole slates whose intermediate results stay in the second
+// cache: about this many elements of [tokens, d].
+constexpr std::size_t kPieceElements = 18'432;
+
 // Sum of 0·x is 0 for finite x and NaN otherwise: one pass that vectorises.
 bool all_finite(std::span<const float> values) {
   constexpr std::size_t kLanes = 8;
@@ -136,24 +140,40 @@ void BatchGradient::Impl::run_chunk(const model::Model& model,
   const std::size_t tasks = model.config.n_tasks();
   const std::size_t begin = index * chunk_examples;
   const std::size_t end = std::min(batch.size(), begin + chunk_examples);
-  chunk.slates.clear();
-  for (std::size_t i = begin; i < end; ++i) chunk.slates.push_back(&batch[i]->slate);
-  model::Workspace& workspace = own_workspace();
-  const std::span<const float> z = ranker.forward(model, chunk.slates, workspace);
-  const std::size_t first_row = result.row_begin[begin];
-  const auto first_cell = static_cast<std::ptrdiff_t>(first_row * tasks);
-  const model::TowerLogits<float> towers = ranker.tower_logits(model, chunk.slates, workspace);
-  std::copy(towers.mean.begin(), towers.mean.end(), result.mean.begin() + first_cell);
-  std::copy(towers.counter.begin(), towers.counter.end(), result.counter.begin() + first_cell);
-  chunk.d_z.resize(z.size());
   chunk.loss = 0;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::size_t at = (result.row_begin[i] - first_row) * tasks;
-    const std::size_t cells = (result.row_begin[i + 1] - result.row_begin[i]) * tasks;
-    chunk.loss += model::add_loss(z.subspan(at, cells), batch[i]->labels, loss, terms,
-                                  std::span(chunk.d_z).subspan(at, cells));
+  chunk.gradient.dense.assign(model.dense.size(), 0.0F);
+  for (auto& table : chunk.gradient.tables) {
+    table.keys.clear();
+    table.rows.clear();
   }
-  ranker.backward(model, workspace, chunk.d_z, chunk.gradient);
+  model::Workspace& workspace = own_workspace();
+  const std::size_t rows_max = kPieceElements / static_cast<std::size_t>(model.config.d_model);
+  for (std::size_t first = begin; first < end;) {
+    std::size_t last = first;
+    std::size_t rows = 0;
+    chunk.slates.clear();
+    for (; last < end; ++last) {
+      const model::Slate& slate = batch[last]->slate;
+      rows += slate.history.size() + slate.candidates.size();
+      if (last > first && rows > rows_max) break;
+      chunk.slates.push_back(&slate);
+    }
+    const std::span<const float> z = ranker.forward(model, chunk.slates, workspace);
+    const std::size_t first_row = result.row_begin[first];
+    const auto first_cell = static_cast<std::ptrdiff_t>(first_row * tasks);
+    const model::TowerLogits<float> towers = ranker.tower_logits(model, chunk.slates, workspace);
+    std::copy(towers.mean.begin(), towers.mean.end(), result.mean.begin() + first_cell);
+    std::copy(towers.counter.begin(), towers.counter.end(), result.counter.begin() + first_cell);
+    chunk.d_z.resize(z.size());
+    for (std::size_t i = first; i < last; ++i) {
+      const std::size_t at = (result.row_begin[i] - first_row) * tasks;
+      const std::size_t cells = (result.row_begin[i + 1] - result.row_begin[i]) * tasks;
+      chunk.loss += model::add_loss(z.subspan(at, cells), batch[i]->labels, loss, terms,
+                                    std::span(chunk.d_z).subspan(at, cells));
+    }
+    ranker.add_gradient(model, workspace, chunk.d_z, chunk.gradient);
+    first = last;
+  }
 }
 
 void BatchGradient::Impl::sum_dense(std::size_t chunk_count) {
@@ -237,7 +257,7 @@ void BatchGradient::score(const model::Model& model, std::span<const model::Slat
     const std::size_t first = c * kScoreChunkSlates;
     const auto chunk = slates.subspan(first, std::min(kScoreChunkSlates, slates.size() - first));
     model::Workspace& workspace = impl.own_workspace();
-    (void)impl.ranker.forward(model, chunk, workspace);
+    (void)impl.ranker.infer(model, chunk, workspace);
     const std::span<const float> part = impl.ranker.tower_logits(model, chunk, workspace).mean;
     SF_CHECK(part.size() == begin[c + 1] - begin[c]);
     std::copy(part.begin(), part.end(), mean.begin() + static_cast<std::ptrdiff_t>(begin[c]));

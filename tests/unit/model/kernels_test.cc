@@ -151,6 +151,24 @@ TEST(Kernels, FunctionsAreThoseOfTheLibraryWithinTwoUnitsInTheLastPlace) {
   }
 }
 
+TEST(Kernels, AnElementsBitsDoNotDependOnItsPlace) {
+  const Kernels<float>& best = kernels<float>();
+  const Values x = seeded(37, 1);
+  const Values y = seeded(37, 2);
+  const Values gate = seeded(37, 3);
+  Values whole(37);
+  Values d_whole(37);
+  best.add_scaled(x.data(), y.data(), 0.1F, whole.data(), 37);
+  best.silu_backward(gate.data(), y.data(), x.data(), d_whole.data(), 37);
+  for (std::size_t i = 0; i < 37; ++i) {
+    float one = 0;
+    best.add_scaled(&x[i], &y[i], 0.1F, &one, 1);
+    EXPECT_EQ(one, whole[i]) << i;
+    best.silu_backward(&gate[i], &y[i], &x[i], &one, 1);
+    EXPECT_EQ(one, d_whole[i]) << i;
+  }
+}
+
 TEST(Kernels, SoftmaxRowsSumToOneOverWhatTheySee) {
   constexpr std::size_t kPadded = 32;
   Values logits = seeded(20 * kPadded, 1, 10.0F);

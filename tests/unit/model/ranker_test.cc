@@ -92,6 +92,22 @@ TEST(Ranker, ASlatesScoresDoNotDependOnItsChunk) {
   EXPECT_EQ(together, alone);
 }
 
+TEST(Ranker, InferringGivesTheBitsOfForward) {
+  constexpr std::uint64_t kSeed = 14;
+  for (const Variant variant : {Variant::kSiren, Variant::kOrdinal, Variant::kNone,
+                                Variant::kSirenTimeBias, Variant::kTimeEmbedding}) {
+    ModelConfig config = wide_config(variant);
+    config.layers = 2;
+    config.history_max = 190;  // several tiles of history, and of candidates
+    Scorer scorer(perturbed(config, kSeed));
+    const auto slates = test::seeded_slates(config, 7, kSeed, 200, 120);
+    const std::vector<float> want = scorer.forward(test::pointers(slates));
+    const auto chunk = test::pointers(slates);
+    const auto z = scorer.ranker->infer(scorer.model, chunk, scorer.workspace);
+    EXPECT_EQ(std::vector<float>(z.begin(), z.end()), want) << variant_name(variant);
+  }
+}
+
 TEST(Ranker, SirenEqualsOrdinalAtTheStart) {
   constexpr std::uint64_t kSeed = 13;
   Scorer siren(*make_model(wide_config(Variant::kSiren)));
