@@ -127,16 +127,15 @@ base::Result<void> Applier::forget_retained_of(PartitionState& state, std::strin
 
 void Applier::write_retained(PartitionState& state) {
   expire_retained(state);
-  for (auto& [place, retained] : state.retained.loaded) {
+  for (const auto& [place, retained] : state.retained.loaded) {
     if (!retained.dirty) continue;
-    const auto key_of = [&](char letter) {
-      return pending_key(state.partition, letter, place.first, place.second);
-    };
-    batch_.put(Family::kState, key_of(kRetainedLetter),
+    batch_.put(Family::kState,
+               pending_key(state.partition, kRetainedLetter, place.first, place.second),
                encode_retained(retained, config_.context.extended));
-    if (!retained.example.empty()) {
-      batch_.put(Family::kState, key_of(kPendingLetter), retained.example);
-    }
+    if (retained.example.empty()) continue;
+    batch_.put(Family::kState,
+               pending_key(state.partition, kPendingLetter, place.first, place.second),
+               retained.example);
   }
 }
 
