@@ -56,10 +56,10 @@ def measure(pairs):
 
 
 def main():
-    source, binary, share = sys.argv[1], (sys.argv[2:] or ["build/release/sirenfeed"])[0], float((sys.argv[3:] or [.3])[0])
+    source, binary, share = (sys.argv[1:] + ["build/release/sirenfeed", ".3"][len(sys.argv) - 2:])[:3]
     with gzip.open(source, "rt", newline="") as file:
         rows = list(csv.DictReader(file))
-    events = sorted(((at, rank, n, event) for n, (at, rank, event) in enumerate(arrivals(rows, share))),
+    events = sorted(((at, rank, n, event) for n, (at, rank, event) in enumerate(arrivals(rows, float(share)))),
                     key=lambda one: one[:3])
     with tempfile.TemporaryDirectory() as name:
         log, out = pathlib.Path(name) / "arrivals.ndjson", pathlib.Path(name) / "predictions.csv"
