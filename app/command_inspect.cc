@@ -117,9 +117,9 @@ base::Result<void> inspect_model(const Settings& settings, std::uint64_t version
           .as_object();
   out["version"] = version;
   out["dense_parameters"] = model.dense.size();
-  static constexpr std::array<const char*, model::kTableCount> kNames = {
-      "item_rows", "tag_rows", "author_rows", "semantic_tag_rows", "semantic_segment_rows"};
-  for (std::size_t i = 0; i < model::kTableCount; ++i) out[kNames[i]] = model.tables[i].size();
+  for (std::size_t i = 0; i < model::kTableCount; ++i) {
+    out[std::string(model::kTableNames[i]) + "_rows"] = model.tables[i].size();
+  }
   const std::vector<model::DiscoveredSignal> signals = model::discovered_signals(model);
   if (!signals.empty()) {
     json::object& gates = out["signals"].emplace_object();

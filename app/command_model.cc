@@ -23,6 +23,11 @@ std::string utc(std::int64_t unix_ms) {
                      fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
+std::string files(const model::Manifest& manifest) {
+  if (!manifest.delta) return "full";
+  return fmt::format("{}delta of {}", manifest.full ? "full, " : "", manifest.delta->base);
+}
+
 base::Result<void> list_versions(const model::ModelStoreReader& store, bool json_output) {
   SF_ASSIGN(const auto manifests, store.list());
   SF_ASSIGN(const auto wanted, store.wanted());
@@ -32,18 +37,21 @@ base::Result<void> list_versions(const model::ModelStoreReader& store, bool json
     const bool served = wanted == manifest.version;
     const bool held = pinned == manifest.version;
     if (json_output) {
-      const json::object line{{"version", manifest.version},
-                              {"created_ms", manifest.created_ms},
-                              {"variant", manifest.variant},
-                              {"bytes", manifest.bytes},
-                              {"wanted", served},
-                              {"pinned", held},
-                              {"metrics", json::parse(manifest.metrics_json)}};
+      const json::object line{
+          {"version", manifest.version},
+          {"created_ms", manifest.created_ms},
+          {"variant", manifest.variant},
+          {"bytes", manifest.bytes()},
+          {"full", manifest.full.has_value()},
+          {"delta_of", manifest.delta ? json::value(manifest.delta->base) : json::value(nullptr)},
+          {"wanted", served},
+          {"pinned", held},
+          {"metrics", json::parse(manifest.metrics_json)}};
       fmt::print("{}\n", json::serialize(line));
     } else {
-      fmt::print("{:>8}  {}  {:<14} {:>10} bytes{}{}\n", manifest.version, utc(manifest.created_ms),
-                 manifest.variant, manifest.bytes, served ? "  <- served" : "",
-                 held ? " (pinned)" : "");
+      fmt::print("{:>8}  {}  {:<14} {:>10} bytes  {}{}{}\n", manifest.version,
+                 utc(manifest.created_ms), manifest.variant, manifest.bytes(), files(manifest),
+                 served ? "  <- served" : "", held ? " (pinned)" : "");
     }
   }
   return {};
@@ -83,13 +91,15 @@ void add_model_command(CommandLine& line) {
   CLI::App* rollback = command.add_subcommand("rollback", "Pin the version before the served one");
   rollback->callback([&line, store] {
     line.action = [store]() -> base::Result<void> {
-      SF_ASSIGN(const std::uint64_t version, store().rollback());
-      fmt::print("pinned at version {}\n", version);
+      SF_ASSIGN(const auto rollback, store().rollback());
+      for (const std::string& skipped : rollback.skipped) fmt::print(stderr, "{}\n", skipped);
+      fmt::print("pinned at version {}\n", rollback.version);
       return {};
     };
   });
 
-  CLI::App* export_to = command.add_subcommand("export", "Copy the served version to a folder");
+  CLI::App* export_to =
+      command.add_subcommand("export", "Write the served version to a folder, as one file");
   export_to->add_option("dir", options->export_dir, "The folder")->required();
   export_to->callback([&line, store, options] {
     line.action = [store, options]() -> base::Result<void> {

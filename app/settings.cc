@@ -90,6 +90,13 @@ base::Result<void> take_learning(Settings& settings) {
 
 std::string Settings::models_dir() const { return models.empty() ? data_dir + "/models" : models; }
 
+model::ModelStoreConfig Settings::model_store() const {
+  return {.dir = models_dir(),
+          .keep_max = models_keep_max,
+          .full_interval = models_full_interval,
+          .full_share = models_full_share};
+}
+
 base::Result<void> Settings::kafka_required() const {
   if (!brokers.empty()) return {};
   return fail(
@@ -159,6 +166,7 @@ base::Result<void> Settings::resolve() {
   SF_TRY(features.validate());
   SF_TRY(relay.validate());
   SF_TRY(model.validate());
+  SF_TRY(model_store().validate());
   SF_TRY(trainer.validate());
   SF_TRY(trainer.step.loss.validate(model.tasks.size()));
   SF_TRY(serving.validate());

@@ -1,6 +1,7 @@
 #pragma once
 // Everything that can be configured, parsed once from options, TOML file and environment. Each
 // folder's structs are filled as they are; classes get only their own.
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -50,6 +51,8 @@ struct Settings {
   std::string model_history = "exposures";  // or actions
   std::string towers;  // beside the transformer, comma separated: counter, cross
   std::size_t models_keep_max = 20;
+  std::chrono::milliseconds models_full_interval{60'000};
+  double models_full_share = 1.0;
   trainer::TrainLoopConfig trainer;
   serving::ServingConfig serving;
   serving::RequestLogConfig requests;
@@ -74,6 +77,7 @@ struct Settings {
     return clock == "event" ? ClockKind::kEvent : ClockKind::kWall;
   }
   [[nodiscard]] std::string models_dir() const;
+  [[nodiscard]] model::ModelStoreConfig model_store() const;
   [[nodiscard]] std::string state_dir() const { return data_dir + "/state"; }
   [[nodiscard]] std::string log_dir() const { return data_dir + "/log"; }
   [[nodiscard]] std::string trainer_dir() const { return data_dir + "/trainer"; }

@@ -180,6 +180,10 @@ void add_model(CLI::App& root, Settings& s) {
   section.add("towers", s.towers,
               "Averaged with the transformer: counter, cross, both with a comma, or none");
   section.add("keep_max", s.models_keep_max, "Versions kept in the store");
+  section.add("full_interval_ms", s.models_full_interval,
+              "A full file is added to a version this often; the others are deltas");
+  section.add("full_share", s.models_full_share,
+              "Or when the deltas since the last full file have this share of its size");
 }
 
 void add_trainer(CLI::App& root, Settings& s) {
@@ -218,6 +222,12 @@ void add_trainer(CLI::App& root, Settings& s) {
               "Penalty on each open gate of siren_discovery");
   section.add("metric_window_cells", t.step.metric_window_cells,
               "Window of the progressive metrics");
+  section.add("row_admission_examples", t.step.row_admission_examples,
+              "Examples in which an item, tag, author or segment is seen before it gets a row");
+  section.add("rows_max", t.step.rows_max,
+              "Rows of each table; a full one evicts those unseen longest");
+  section.add("row_expiry_days", t.step.row_expiry_days,
+              "Rows unseen for this long return to their start (event time; 0: never)");
   section.add("publish_interval_ms", t.publish_interval, "Between two model versions");
   section.add("publish_examples", t.publish_examples, "Publish every N examples instead (0: off)");
   section.add("checkpoint_interval_ms", t.checkpoint_interval, "Between two checkpoints");

@@ -25,9 +25,7 @@ base::Result<std::unique_ptr<TrainNode>> TrainNode::open(const Settings& setting
                                                          ingest::EventLog& log,
                                                          base::MetricsRegistry& registry) {
   SF_ASSIGN(FolderLock lock, FolderLock::take(settings.trainer_dir()));
-  SF_ASSIGN(model::ModelStoreWriter store,
-            model::ModelStoreWriter::open(
-                {.dir = settings.models_dir(), .keep_max = settings.models_keep_max}));
+  SF_ASSIGN(model::ModelStoreWriter store, model::ModelStoreWriter::open(settings.model_store()));
   SF_ASSIGN(const model::Model start, model::make_model(settings.model));
   auto impl =
       std::make_unique<Impl>(std::move(lock), std::move(store), registry, settings.model.tasks);

@@ -275,6 +275,7 @@ std::string config_to_json(const ModelConfig& config, std::uint64_t context_exam
   object["towers"] = to_array(config.towers);
   object["tower_context_names"] = to_array(config.tower_context_names);
   object["isotonic_knots"] = config.isotonic_knots;
+  object["key_hash"] = kKeyHash;
   return json::serialize(object);
 }
 
@@ -311,8 +312,15 @@ base::Result<ParsedConfig> config_from_json(std::string_view text) {
   fields.names("context_names", config.context_names);
   std::string history_kind = history_kind_name(config.history_kind);
   read_optional(fields, config, history_kind);
+  std::string key_hash = kKeyHash;
+  if (fields.has("key_hash")) fields.text("key_hash", key_hash);
   if (!fields.fault().empty()) {
     return fail(ErrorCode::kDecode, "model config {}", fields.fault());
+  }
+  if (key_hash != kKeyHash) {
+    // Every key would miss its row, and nobody would notice.
+    return fail(ErrorCode::kDecode, "model config: ids were hashed with '{}', this build hashes {}",
+                key_hash, kKeyHash);
   }
   if (format != 1) {
     return fail(ErrorCode::kDecode, "model config has format {}, this build reads 1", format);

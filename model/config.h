@@ -118,6 +118,9 @@ struct ModelConfig {
   }
 };
 
+/// How ids become keys, as the file's key `key_hash` says it.
+inline constexpr const char* kKeyHash = "xxh3_64";
+
 /// The flat JSON of the file's metadata `config`. `context_examples` (how many learned examples are
 /// behind the running statistics) is a statistic, but stands in the same object.
 [[nodiscard]] std::string config_to_json(const ModelConfig& config, std::uint64_t context_examples);

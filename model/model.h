@@ -25,6 +25,14 @@ enum class TableId : std::size_t {
   kSemanticSurface,
 };
 inline constexpr std::size_t kTableCount = 7;
+/// As metrics and reports name them, by TableId.
+inline constexpr std::array<const char*, kTableCount> kTableNames = {"item",
+                                                                     "tag",
+                                                                     "author",
+                                                                     "semantic_tag",
+                                                                     "semantic_segment",
+                                                                     "semantic_author",
+                                                                     "semantic_surface"};
 
 /// Learned examples behind which mean and std are used; before, ĉ = 0.
 inline constexpr std::uint64_t kContextExamplesMin = 128;

@@ -141,17 +141,19 @@ std::string write_safetensors(const SafetensorsView& content) {
   json::object metadata;
   for (const auto& [key, text] : content.metadata) metadata[key] = text;
   header["__metadata__"] = std::move(metadata);
-  std::string data;
+  std::vector<std::string_view> data;  // in the file's order; joined once, as it may be large
+  std::size_t data_bytes = 0;
   for (const Dtype dtype : {Dtype::kI64, Dtype::kF32}) {
     for (const auto& [name, tensor] : content.tensors) {
       if (tensor.dtype != dtype) continue;
       json::array shape;
       for (const std::size_t extent : tensor.shape) shape.emplace_back(extent);
-      const std::size_t begin = data.size();
-      data += tensor.bytes;
+      const std::size_t begin = data_bytes;
+      data.push_back(tensor.bytes);
+      data_bytes += tensor.bytes.size();
       header[name] = {{"dtype", dtype_name(dtype)},
                       {"shape", std::move(shape)},
-                      {"data_offsets", json::array{begin, data.size()}}};
+                      {"data_offsets", json::array{begin, data_bytes}}};
     }
   }
   std::string text = json::serialize(header);
@@ -159,9 +161,9 @@ std::string write_safetensors(const SafetensorsView& content) {
   const std::uint64_t header_bytes = text.size();
   std::string file(kLengthBytes, '\0');
   std::memcpy(file.data(), &header_bytes, kLengthBytes);
-  file.reserve(kLengthBytes + text.size() + data.size());
+  file.reserve(kLengthBytes + text.size() + data_bytes);
   file += text;
-  file += data;
+  for (const std::string_view bytes : data) file += bytes;
   return file;
 }
 

@@ -16,12 +16,15 @@ json::value manifest_metrics(const model::Manifest& manifest) {
 }
 
 json::object manifest_json(const model::Manifest& manifest) {
-  return {{"version", manifest.version},
-          {"created", manifest.created_ms},
-          {"variant", manifest.variant},
-          {"bytes", manifest.bytes},
-          {"xxh3", fmt::format("{:016x}", manifest.xxh3)},
-          {"metrics", manifest_metrics(manifest)}};
+  json::object out{{"version", manifest.version},
+                   {"created", manifest.created_ms},
+                   {"variant", manifest.variant},
+                   {"bytes", manifest.bytes()},
+                   {"xxh3", fmt::format("{:016x}", manifest.identity())},
+                   {"full", manifest.full.has_value()},
+                   {"metrics", manifest_metrics(manifest)}};
+  if (manifest.delta) out["delta_of"] = manifest.delta->base;
+  return out;
 }
 
 json::object model_json(ModelSlot& models) {

@@ -72,6 +72,9 @@ base::Result<bool> ModelSlot::poll_once() {
                .refused_version = 0,
                .last_error = ""};
     append_history(current_->manifest);
+    if (const std::int64_t arrival = current_->first_arrival_ms; arrival > 0) {
+      probe_.example_to_served.observe(static_cast<double>(now - arrival) / 1000.0);
+    }
     probe_.model_swaps.add();
     probe_.model_version.set(static_cast<double>(status_.version));
     base::log_debug("model: version {} is served", status_.version);
@@ -151,13 +154,17 @@ base::Result<void> ModelSlot::unpin() {
 }
 
 base::Result<std::uint64_t> ModelSlot::rollback() {
-  std::uint64_t version = 0;
+  model::ModelStoreReader::Rollback done;
   {
     MutexLock lock(store_mutex_);
-    SF_ASSIGN(version, store_.rollback());
+    SF_ASSIGN(done, store_.rollback());
+  }
+  for (const std::string& skipped : done.skipped) {
+    probe_.model_refused.add();
+    base::log_warning("model: the rollback passes over a version: {}", skipped);
   }
   SF_TRY(poll_once());
-  return version;
+  return done.version;
 }
 
 }  // namespace sirenfeed::serving

@@ -78,6 +78,11 @@ ServingProbe::ServingProbe(base::MetricsRegistry& r)
                         "Since the served version was published.")),
       model_swaps(r.counter("sirenfeed_serving_model_swaps_total", "Versions swapped in.")),
       model_refused(r.counter("sirenfeed_serving_model_refused_total",
-                              "Versions refused: check-sum, shapes, finite or canary.")) {}
+                              "Versions refused: check-sum, chain, shapes, finite or canary.")),
+      example_to_served(
+          r.histogram("sirenfeed_serving_example_to_served_seconds",
+                      "From an example's arrival in the trainer to a served weight; of the oldest "
+                      "one that a version brought.",
+                      {}, {0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 5, 10, 30, 120})) {}
 
 }  // namespace sirenfeed::serving

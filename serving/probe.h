@@ -47,6 +47,7 @@ struct ServingProbe {
   base::Gauge model_age;
   base::Counter model_swaps;
   base::Counter model_refused;
+  base::Histogram example_to_served;  // of the oldest example that a swapped-in version brought
 };
 
 }  // namespace sirenfeed::serving

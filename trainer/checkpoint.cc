@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "trainer/byte_io.h"
-#include "trainer/online_trainer.h"
 
 namespace sirenfeed::trainer {
 
@@ -20,7 +19,7 @@ using base::ErrorCode;
 using base::fail;
 
 constexpr std::string_view kMagic{"SFTRAIN\0", 8};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 
 // T_ref moves while the model learns; everything else must be what the checkpoint was made with.
 std::uint64_t configuration_hash(const OnlineTrainer& trainer) {
@@ -112,7 +111,7 @@ base::Result<std::string_view> checked_body(std::string_view bytes, std::uint64_
   if (stored_configuration != configuration) {
     return fail(ErrorCode::kCorrupt,
                 "made with another model or training configuration ({:016x}, now {:016x}): restore "
-                "that configuration, or move the file away to train a new model",
+                "that configuration",
                 stored_configuration, configuration);
   }
   return bytes;
@@ -136,24 +135,29 @@ base::Result<Positions> take_positions(std::string_view& body) {
 
 }  // namespace
 
-base::Result<void> write_checkpoint(const std::string& file, const OnlineTrainer& trainer,
-                                    const Learned& learned) {
-  std::string body;
-  put(body, learned.recorded_until_ms);
-  put(body, static_cast<std::uint32_t>(learned.positions.size()));
-  for (const auto& [partition, position] : learned.positions) {
-    put(body, partition);
-    put(body, position.next_offset);
-    put(body, position.epoch);
-    put(body, position.sequence);
-  }
-  trainer.append_to(body);
+Checkpoint take_checkpoint(const OnlineTrainer& trainer, const Learned& learned) {
+  return {configuration_hash(trainer), learned, trainer.state()};
+}
 
+base::Result<void> write_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
   std::string bytes(kMagic);
   put(bytes, kVersion);
-  put(bytes, configuration_hash(trainer));
-  put(bytes, static_cast<std::uint64_t>(body.size()));
-  bytes += body;
+  put(bytes, checkpoint.configuration);
+  const std::size_t length_at = bytes.size();
+  put(bytes, std::uint64_t{0});
+  const std::size_t body_at = bytes.size();
+  const Learned& learned = checkpoint.learned;
+  put(bytes, learned.recorded_until_ms);
+  put(bytes, static_cast<std::uint32_t>(learned.positions.size()));
+  for (const auto& [partition, position] : learned.positions) {
+    put(bytes, partition);
+    put(bytes, position.next_offset);
+    put(bytes, position.epoch);
+    put(bytes, position.sequence);
+  }
+  checkpoint.state.append_to(bytes);
+  const std::uint64_t body_bytes = bytes.size() - body_at;
+  std::memcpy(bytes.data() + length_at, &body_bytes, sizeof body_bytes);
   put(bytes, base::xxh3_64(bytes));
 
   const std::string temporary = file + ".tmp";
@@ -176,7 +180,13 @@ base::Result<std::optional<Learned>> read_checkpoint(const std::string& file,
     SF_TRY(trainer.restore(body));
     return learned;
   }();
-  if (!restored) return fail(restored.error().code, "{}: {}", file, restored.error().message);
+  if (!restored) {
+    return fail(
+        restored.error().code,
+        "{}: {}. Or move the file away: the trainer then begins a new model and learns every "
+        "example that topic examples still holds, from the oldest on",
+        file, restored.error().message);
+  }
   return *restored;
 }
 

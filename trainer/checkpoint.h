@@ -11,10 +11,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "ingest/topic.h"
+#include "trainer/online_trainer.h"
 
 namespace sirenfeed::trainer {
-
-class OnlineTrainer;
 
 /// How far a partition of topic examples was learned.
 struct PartitionPosition {
@@ -35,13 +34,22 @@ struct Learned {
   friend bool operator==(const Learned&, const Learned&) = default;
 };
 
+/// What a checkpoint holds, as it was at one batch boundary: positions and state belong together.
+/// Cheap to take; may be written by another thread while the trainer learns on.
+struct Checkpoint {
+  std::uint64_t configuration = 0;
+  Learned learned;
+  TrainerState state;
+};
+[[nodiscard]] Checkpoint take_checkpoint(const OnlineTrainer& trainer, const Learned& learned);
+
 /// Replaces `file` atomically (temporary file, fsync, rename, fsync of the folder).
 [[nodiscard]] base::Result<void> write_checkpoint(const std::string& file,
-                                                  const OnlineTrainer& trainer,
-                                                  const Learned& learned);
+                                                  const Checkpoint& checkpoint);
 
 /// Restores `trainer` and returns where it stood; nullopt where there is no file. kCorrupt names
-/// what does not fit: truncation, check-sum, another version, another model or step configuration.
+/// what does not fit (truncation, check-sum, another version, another model or step configuration)
+/// and says what to do about it.
 [[nodiscard]] base::Result<std::optional<Learned>> read_checkpoint(const std::string& file,
                                                                    OnlineTrainer& trainer);
 

@@ -108,7 +108,9 @@ base::Result<void> StepConfig::validate() const {
                 {"threads", count(threads), 0, 1024},
                 {"metric_window_cells", count(metric_window_cells), 1, 10'000'000},
                 {"statistics_weight_min", statistics_weight_min, 0, 1},
-                {"row_expiry_days", row_expiry_days, 0, 1e6}});
+                {"row_expiry_days", row_expiry_days, 0, 1e6},
+                {"row_admission_examples", static_cast<double>(row_admission_examples), 1, 255},
+                {"rows_max", static_cast<double>(rows_max), 16, 4e9}});
 }
 
 std::string StepConfig::canonical() const {
@@ -119,7 +121,7 @@ std::string StepConfig::canonical() const {
       "batch {} chunk {} adam {} {} {} {} warmup {} clip {} rows {} {} {} calibration {} {} tasks "
       "{} "
       "pairwise {} {} gates {} window {} statistics {} expiry {} schedule {} {} {} calibrate {} {} "
-      "{} towers {} {} {} {} {} {} explosion {}",
+      "{} towers {} {} {} {} {} {} explosion {} admission {} rows_max {}",
       batch_examples, chunk_examples, o.dense_rate, o.beta1, o.beta2, o.epsilon, o.warmup_steps,
       o.clip_norm, o.row_rate, o.row_epsilon, o.row_half_life_days, o.calibration_rate,
       o.calibration_g0, tasks, loss.pairwise_weight, loss.pairwise_task, loss.gate_weight,
@@ -127,7 +129,7 @@ std::string StepConfig::canonical() const {
       rate_schedule_name(o.dense_rate_schedule), o.dense_rate_steps, o.dense_rate_floor,
       calibration_name(o.calibration), o.isotonic_batches, o.isotonic_half_life_cells,
       towers.counter_rate, towers.replay_batches, towers.replay_bytes_max, towers.replay_admit_min,
-      towers.cross_rate, towers.cross_g0, o.gradient_norm_max);
+      towers.cross_rate, towers.cross_g0, o.gradient_norm_max, row_admission_examples, rows_max);
 }
 
 base::Result<void> TrainLoopConfig::validate() const {

@@ -87,6 +87,12 @@ struct StepConfig {
   /// Rows unseen for this long, in event time, return to their start; 0: never. Looked for once an
   /// event-time day.
   double row_expiry_days = 90;
+  /// A row is made when its key has been seen in this many examples, as candidate or in a history;
+  /// until then its start value is used and nothing is learned for it. 1 to 255; 1: at once. The
+  /// counts are estimates (count_sketch.h).
+  std::uint32_t row_admission_examples = 1;
+  /// Of each table. A full one evicts the rows unseen longest, a sixteenth at once.
+  std::uint64_t rows_max = 2'000'000;
 
   [[nodiscard]] base::Result<void> validate() const;
   /// One line that two runs must share to give the same bytes; its hash goes into checkpoints.

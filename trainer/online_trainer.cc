@@ -15,6 +15,7 @@
 #include "trainer/calibrator.h"
 #include "trainer/isotonic_calibrator.h"
 #include "trainer/optimizer.h"
+#include "trainer/row_admission.h"
 #include "trainer/running_statistics.h"
 #include "trainer/tower_trainer.h"
 
@@ -58,6 +59,7 @@ struct OnlineTrainer::Impl {
   BatchGradient gradient;
   Adam adam;
   std::vector<RowAdagrad> rows;  // a table
+  RowAdmission admission;
   RunningStatistics statistics;
   Calibrator calibrator;
   IsotonicCalibrator isotonic;
@@ -73,6 +75,7 @@ struct OnlineTrainer::Impl {
         gradient(*ranker, config.loss, config.chunk_examples, config.threads),
         adam(model.layout, config.optimizer),
         rows(model::kTableCount, RowAdagrad(config.optimizer)),
+        admission(config.row_admission_examples, model.config),
         statistics(model.config, config.statistics_weight_min),
         calibrator(model.config.n_tasks(), config.optimizer),
         isotonic(model.calibration, config.optimizer),
@@ -84,9 +87,10 @@ struct OnlineTrainer::Impl {
     }
   }
 
-  std::size_t step(const BatchResult& result, double norm, base::UnixMs now_ms);
+  void step(const BatchResult& result, double norm, base::UnixMs now_ms, StepReport& report);
+  void make_room(std::size_t table, std::span<const model::Key> keys, StepReport& report);
   void note_scores(std::span<const DecodedExample* const> batch, const BatchResult& result);
-  void expire_rows();
+  void expire_rows(StepReport& report);
 };
 
 base::Result<std::unique_ptr<OnlineTrainer>> OnlineTrainer::create(const model::Model& start,
@@ -107,20 +111,44 @@ base::Result<std::unique_ptr<OnlineTrainer>> OnlineTrainer::create(const model::
 OnlineTrainer::OnlineTrainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OnlineTrainer::~OnlineTrainer() = default;
 
-// Adam on the dense tensors, Adagrad on the touched rows; makes rows on their first example.
-std::size_t OnlineTrainer::Impl::step(const BatchResult& result, double norm, base::UnixMs now_ms) {
+// Adam on the dense tensors, Adagrad on the touched rows; makes rows on their first example, or
+// when they were seen often enough.
+void OnlineTrainer::Impl::step(const BatchResult& result, double norm, base::UnixMs now_ms,
+                               StepReport& report) {
   adam.step(model.dense, result.dense, norm);
-  std::size_t touched = 0;
   for (std::size_t t = 0; t < model::kTableCount; ++t) {
-    const TableGradient& table = result.tables[t];
-    const std::size_t width = model.tables[t].width();
-    for (std::size_t i = 0; i < table.keys.size(); ++i) {
-      const std::uint32_t index = model.tables[t].find_or_create(table.keys[i]);
-      rows[t].step(model.tables[t], index, std::span(table.rows).subspan(i * width, width), now_ms);
+    const TableGradient& gradient = result.tables[t];
+    model::EmbeddingTable& table = model.tables[t];
+    const std::size_t width = table.width();
+    if (table.size() + gradient.keys.size() > config.rows_max) make_room(t, gradient.keys, report);
+    for (std::size_t i = 0; i < gradient.keys.size(); ++i) {
+      const model::Key key = gradient.keys[i];
+      std::uint32_t index = table.index_of(key);
+      if (index == model::kNoRow) {
+        if (table.size() >= config.rows_max || !admission.admits(t, key)) continue;
+        index = table.find_or_create(key);
+      }
+      rows[t].step(table, index, std::span(gradient.rows).subspan(i * width, width), now_ms);
+      ++report.rows;
     }
-    touched += table.keys.size();
   }
-  return touched;
+}
+
+// The batch's own rows stay: they are the newest, though their last step is an old one.
+void OnlineTrainer::Impl::make_room(std::size_t table, std::span<const model::Key> keys,
+                                    StepReport& report) {
+  std::size_t fresh = 0;
+  for (const model::Key key : keys) {
+    if (model.tables[table].index_of(key) == model::kNoRow && admission.admits(table, key)) ++fresh;
+  }
+  const std::size_t wanted = model.tables[table].size() + fresh;
+  if (wanted <= config.rows_max) return;
+  const std::size_t share = static_cast<std::size_t>(config.rows_max) / 16;
+  const std::size_t evicted =
+      rows[table].evict(model.tables[table], std::max(share, wanted - config.rows_max), keys);
+  report.evicted[table] += evicted;
+  base::log_info("table {} is full (rows_max {}): {} rows unseen longest evicted",
+                 model.tables[table].name(), config.rows_max, evicted);
 }
 
 // Progressive metrics, calibration and running statistics of the batch, in its order. A correction
@@ -153,19 +181,19 @@ void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> bat
   statistics.write_to(model.statistics);
 }
 
-void OnlineTrainer::Impl::expire_rows() {
+void OnlineTrainer::Impl::expire_rows(StepReport& report) {
   if (config.row_expiry_days <= 0) return;
   if (counts.expiry_looked_ms == kNoTime) counts.expiry_looked_ms = counts.newest_ms;
   if (counts.newest_ms - counts.expiry_looked_ms < base::kMsPerDay) return;
   counts.expiry_looked_ms = counts.newest_ms;
   const auto keep_ms =
       static_cast<base::UnixMs>(config.row_expiry_days * static_cast<double>(base::kMsPerDay));
-  std::size_t expired = 0;
   for (std::size_t t = 0; t < model::kTableCount; ++t) {
-    expired += rows[t].expire(model.tables[t], counts.newest_ms - keep_ms);
+    report.expired += rows[t].expire(model.tables[t], counts.newest_ms - keep_ms);
   }
-  if (expired > 0)
-    base::log_info("{} rows unseen for {} days expired", expired, config.row_expiry_days);
+  if (report.expired > 0) {
+    base::log_info("{} rows unseen for {} days expired", report.expired, config.row_expiry_days);
+  }
 }
 
 StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
@@ -194,14 +222,15 @@ StepReport OnlineTrainer::learn(std::span<const DecodedExample* const> batch) {
     newest_ms = std::max(newest_ms, example->slate.time_ms);
   }
   report.learned = true;
-  report.rows = impl.step(result, norm, newest_ms);
+  impl.admission.count(impl.model, batch);
+  impl.step(result, norm, newest_ms, report);
   impl.note_scores(batch, result);
   impl.towers.commit(impl.model, batch);
   impl.counts.examples += batch.size();
   ++impl.counts.batches;
   impl.counts.newest_ms = std::max(impl.counts.newest_ms, newest_ms);
   model::shift_time_reference(impl.model, impl.counts.newest_ms);
-  impl.expire_rows();
+  impl.expire_rows(report);
   return report;
 }
 
@@ -222,8 +251,23 @@ std::vector<WindowFigures> OnlineTrainer::counter_progressive() const {
   return figures(impl_->counter_windows);
 }
 
-void OnlineTrainer::append_to(std::string& bytes) const {
+const std::vector<MetricWindow>& OnlineTrainer::windows() const { return impl_->windows; }
+const std::vector<MetricWindow>& OnlineTrainer::counter_windows() const {
+  return impl_->counter_windows;
+}
+
+void TrainerState::append_to(std::string& bytes) const {
+  bytes += before_tables_;
+  for (std::size_t t = 0; t < model::kTableCount; ++t) rows_[t].append_to(bytes, tables_[t]);
+  bytes += after_tables_;
+}
+
+void OnlineTrainer::append_to(std::string& bytes) const { state().append_to(bytes); }
+
+TrainerState OnlineTrainer::state() const {
   const Impl& impl = *impl_;
+  TrainerState state;
+  std::string& bytes = state.before_tables_;
   put(bytes, impl.counts);
   put(bytes, impl.model.config.time_reference_ms);
   put_vector(bytes, impl.model.dense);
@@ -231,15 +275,17 @@ void OnlineTrainer::append_to(std::string& bytes) const {
   put_vector(bytes, impl.model.calibration.bias);
   put_vector(bytes, impl.model.calibration.knot_y);
   impl.adam.append_to(bytes);
-  for (std::size_t t = 0; t < model::kTableCount; ++t) {
-    impl.rows[t].append_to(bytes, impl.model.tables[t]);
-  }
-  impl.statistics.append_to(bytes);
-  impl.calibrator.append_to(bytes);
-  impl.isotonic.append_to(bytes);
-  impl.towers.append_to(bytes, impl.model);
-  for (const MetricWindow& window : impl.windows) window.append_to(bytes);
-  for (const MetricWindow& window : impl.counter_windows) window.append_to(bytes);
+  state.tables_ = impl.model.tables;
+  state.rows_ = impl.rows;
+  std::string& after = state.after_tables_;
+  impl.statistics.append_to(after);
+  impl.calibrator.append_to(after);
+  impl.isotonic.append_to(after);
+  impl.towers.append_to(after, impl.model);
+  for (const MetricWindow& window : impl.windows) window.append_to(after);
+  for (const MetricWindow& window : impl.counter_windows) window.append_to(after);
+  impl.admission.append_to(after);
+  return state;
 }
 
 base::Result<void> OnlineTrainer::restore(std::string_view bytes) {
@@ -273,6 +319,7 @@ base::Result<void> OnlineTrainer::restore(std::string_view bytes) {
       SF_ASSIGN(window, MetricWindow::restore(bytes, impl.config.metric_window_cells));
     }
   }
+  SF_TRY(impl.admission.restore(bytes));
   if (!bytes.empty()) {
     return base::fail(base::ErrorCode::kCorrupt, "{} bytes too many", bytes.size());
   }

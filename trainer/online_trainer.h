@@ -1,5 +1,6 @@
 #pragma once
 // The trainer's core, without any log: score first, then learn, one batch after the other.
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include "trainer/config.h"
 #include "trainer/decoded_example.h"
 #include "trainer/metric_window.h"
+#include "trainer/optimizer.h"
 
 namespace sirenfeed::trainer {
 
@@ -22,6 +24,23 @@ struct StepReport {
   double loss = 0;           // the whole objective
   double gradient_norm = 0;  // of the dense tensors, before clipping
   std::size_t rows = 0;      // of tables that were touched
+  std::size_t expired = 0;   // rows unseen for row_expiry_days
+  /// Rows of each table that made room (rows_max).
+  std::array<std::size_t, model::kTableCount> evicted{};
+};
+
+/// The checkpoint's body at a batch boundary. Shares the tables' pages with the trainer, so that
+/// taking it is cheap. Threads: may go to another one while the trainer learns on.
+class TrainerState {
+ public:
+  void append_to(std::string& bytes) const;
+
+ private:
+  friend class OnlineTrainer;
+  std::string before_tables_;
+  std::array<model::EmbeddingTable, model::kTableCount> tables_;
+  std::vector<RowAdagrad> rows_;  // a table
+  std::string after_tables_;
 };
 
 /// Owns a model and all that training it needs: optimiser state, running statistics, calibration,
@@ -56,9 +75,13 @@ class OnlineTrainer {
   [[nodiscard]] std::vector<WindowFigures> progressive() const;  // a task
   /// The counter tower's own, uncalibrated: the live baseline. Empty without it.
   [[nodiscard]] std::vector<WindowFigures> counter_progressive() const;
+  /// What both are computed from, which takes a while.
+  [[nodiscard]] const std::vector<MetricWindow>& windows() const;
+  [[nodiscard]] const std::vector<MetricWindow>& counter_windows() const;
 
-  /// The checkpoint's body: everything that the next batch depends on. Equal states give equal
-  /// bytes.
+  [[nodiscard]] TrainerState state() const;
+  /// The checkpoint's body, state() in bytes: everything that the next batch depends on. Equal
+  /// states give equal bytes.
   void append_to(std::string& bytes) const;
   /// Reads a body written for the same model configuration and step configuration; kCorrupt
   /// otherwise, and the trainer is then not to be used.

@@ -123,52 +123,90 @@ RowAdagrad::RowAdagrad(const OptimizerConfig& config)
       epsilon_(config.row_epsilon),
       half_life_ms_(config.row_half_life_days * static_cast<double>(base::kMsPerDay)) {}
 
+void RowAdagrad::add(float square, base::UnixMs last_ms) {
+  Row& row = *rows_.append();
+  row.square = square;
+  row.last_ms = last_ms;
+}
+
 void RowAdagrad::cover(const model::EmbeddingTable& table, base::UnixMs now_ms) {
-  square_.resize(table.size(), 0.0F);
-  last_ms_.resize(table.size(), now_ms);
+  while (rows_.size() < table.size()) add(0.0F, now_ms);
 }
 
 void RowAdagrad::step(model::EmbeddingTable& table, std::uint32_t index,
                       std::span<const float> gradient, base::UnixMs now_ms) {
   SF_CHECK(index < table.size() && gradient.size() == table.width());
-  if (index >= square_.size()) cover(table, now_ms);
+  if (index >= rows_.size()) cover(table, now_ms);
+  Row& state = *rows_.writable(index);
   const double mean_square = square_sum(gradient) / static_cast<double>(gradient.size());
-  const base::UnixMs elapsed = now_ms - last_ms_[index];
-  double g_sum = square_[index];
+  const base::UnixMs elapsed = now_ms - state.last_ms;
+  double g_sum = state.square;
   if (elapsed > 0 && g_sum > 0) {
     g_sum *= std::exp2(-static_cast<double>(elapsed) / half_life_ms_);
   }
   g_sum += mean_square;
-  square_[index] = static_cast<float>(g_sum);
-  last_ms_[index] = std::max(last_ms_[index], now_ms);
+  state.square = static_cast<float>(g_sum);
+  state.last_ms = std::max(state.last_ms, now_ms);
   const auto scale = static_cast<float>(rate_ / (std::sqrt(g_sum) + epsilon_));
   const std::span<float> row = table.row_at(index);
   for (std::size_t i = 0; i < row.size(); ++i) row[i] -= scale * gradient[i];
 }
 
+// The last row takes the number of the erased one.
+void RowAdagrad::erase(model::EmbeddingTable& table, std::uint32_t index) {
+  const std::uint32_t moved = table.erase(table.key_at(index));
+  if (moved != index) *rows_.writable(index) = *rows_.at(moved);
+  rows_.remove_last();
+}
+
 std::size_t RowAdagrad::expire(model::EmbeddingTable& table, base::UnixMs before_ms) {
   std::size_t expired = 0;
   // From the end, so that the row which takes an erased one's number was looked at already.
-  for (auto index = static_cast<std::uint32_t>(square_.size()); index-- > 0;) {
-    if (last_ms_[index] >= before_ms) continue;
-    const std::uint32_t moved = table.erase(table.key_at(index));
-    square_[index] = square_[moved];
-    last_ms_[index] = last_ms_[moved];
-    square_.pop_back();
-    last_ms_.pop_back();
+  for (auto index = static_cast<std::uint32_t>(rows_.size()); index-- > 0;) {
+    if (rows_.at(index)->last_ms >= before_ms) continue;
+    erase(table, index);
     ++expired;
   }
   return expired;
 }
 
+std::size_t RowAdagrad::evict(model::EmbeddingTable& table, std::size_t count,
+                              std::span<const model::Key> kept) {
+  struct Entry {
+    base::UnixMs last_ms;
+    model::Key key;
+    std::uint32_t index;
+  };
+  std::vector<model::Key> sorted(kept.begin(), kept.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Entry> entries;
+  entries.reserve(rows_.size());
+  for (std::uint32_t index = 0; index < rows_.size(); ++index) {
+    const model::Key key = table.key_at(index);
+    if (std::binary_search(sorted.begin(), sorted.end(), key)) continue;
+    entries.push_back({rows_.at(index)->last_ms, key, index});
+  }
+  count = std::min(count, entries.size());
+  std::nth_element(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(count),
+                   entries.end(), [](const Entry& a, const Entry& b) {
+                     return a.last_ms != b.last_ms ? a.last_ms < b.last_ms : a.key < b.key;
+                   });
+  entries.resize(count);
+  // From the end, as above.
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.index > b.index; });
+  for (const Entry& entry : entries) erase(table, entry.index);
+  return count;
+}
+
 void RowAdagrad::append_to(std::string& bytes, const model::EmbeddingTable& table) const {
-  SF_CHECK(square_.size() == table.size());  // every row was made by a step
+  SF_CHECK(rows_.size() == table.size());  // every row was made by a step
   put(bytes, static_cast<std::uint64_t>(table.width()));
   put(bytes, static_cast<std::uint64_t>(table.size()));
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     put(bytes, table.key_at(i));
-    put(bytes, square_[i]);
-    put(bytes, last_ms_[i]);
+    put(bytes, rows_.at(i)->square);
+    put(bytes, rows_.at(i)->last_ms);
     const std::span<const float> row = table.row_at(i);
     bytes.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
   }
@@ -188,13 +226,14 @@ base::Result<void> RowAdagrad::restore(std::string_view& bytes, model::Embedding
                                 static_cast<std::size_t>(width) * sizeof(float);
   if (rows > bytes.size() / row_bytes) return cut_short(table.name().c_str());
   table.reserve(rows);
-  square_.resize(rows);
-  last_ms_.resize(rows);
   for (std::uint32_t i = 0; i < rows; ++i) {
     model::Key key = 0;
     SF_TRY(take(bytes, key, "table"));
-    SF_TRY(take(bytes, square_[i], "table"));
-    SF_TRY(take(bytes, last_ms_[i], "table"));
+    float square = 0;
+    base::UnixMs last_ms = 0;
+    SF_TRY(take(bytes, square, "table"));
+    SF_TRY(take(bytes, last_ms, "table"));
+    add(square, last_ms);
     if (table.find_or_create(key) != i) {
       return base::fail(base::ErrorCode::kCorrupt, "table {} has the key {:016x} twice",
                         table.name(), key);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/model.h"
+#include "model/paged_array.h"
 #include "model/parameters.h"
 #include "trainer/config.h"
 
@@ -47,7 +48,7 @@ class Adam {
 };
 
 /// G ← γG + mean_k g², row −= η g/(√G + ε), γ = 0.5^(Δ event time/half-life). Holds G and the time
-/// of the last step for each row of one table, by row number.
+/// of the last step for each row of one table, by row number. Copies share pages, as tables do.
 class RowAdagrad {
  public:
   explicit RowAdagrad(const OptimizerConfig& config);
@@ -60,6 +61,10 @@ class RowAdagrad {
             base::UnixMs now_ms);
   /// Erases the rows that were last seen before `before_ms`; returns how many.
   std::size_t expire(model::EmbeddingTable& table, base::UnixMs before_ms);
+  /// Erases the `count` rows that were unseen longest (of equal times, the smallest keys first),
+  /// but none of `kept`; returns how many.
+  std::size_t evict(model::EmbeddingTable& table, std::size_t count,
+                    std::span<const model::Key> kept);
 
   /// Keys, rows, G and times in row order.
   void append_to(std::string& bytes, const model::EmbeddingTable& table) const;
@@ -67,11 +72,19 @@ class RowAdagrad {
   [[nodiscard]] base::Result<void> restore(std::string_view& bytes, model::EmbeddingTable& table);
 
  private:
+  struct Row {
+    base::UnixMs last_ms;  // of the last step
+    float square;          // G
+  };
+  static constexpr unsigned kPageBits = 6;  // 1 KiB
+
+  void add(float square, base::UnixMs last_ms);
+  void erase(model::EmbeddingTable& table, std::uint32_t index);
+
   double rate_;
   double epsilon_;
   double half_life_ms_;
-  std::vector<float> square_;          // G
-  std::vector<base::UnixMs> last_ms_;  // of the last step
+  model::PagedArray<Row, kPageBits> rows_;
 };
 
 }  // namespace sirenfeed::trainer

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "trainer/metric_window.h"
+#include "trainer/online_trainer.h"
 
 namespace sirenfeed::trainer {
 
@@ -36,6 +37,8 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
       gradient_norm(
           registry.gauge(name("gradient_norm"), "Norm of the dense gradient of the last batch.")),
       rows(registry.gauge(name("rows"), "Rows of all embedding tables.")),
+      rows_expired(registry.counter(name("rows_expired_total"),
+                                    "Rows unseen for row_expiry_days and removed.")),
       rotary_lambda(registry.gauge(name("rotary_lambda"), "Learned weight of the token's order.")),
       rotary_omega_norm(registry.gauge(name("rotary_omega_norm"),
                                        "Norm of the learned weights of the token's time.")),
@@ -48,6 +51,11 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
           name("closed_to_published_seconds"),
           "From the close of the newest learned window, by event time, to its publication.", {},
           {0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600})) {
+  for (const char* table : model::kTableNames) {
+    rows_evicted.push_back(registry.counter(
+        name("rows_evicted_total"),
+        "Rows unseen longest that made room in a table of rows_max rows.", {{"table", table}}));
+  }
   for (const std::string& task : tasks) {
     const base::Labels labels{{"task", task}};
     counter.push_back(
@@ -89,6 +97,11 @@ void TrainerProbe::set_counter(const std::vector<WindowFigures>& figures) const 
     counter[k].log_loss.set(figures[k].log_loss);
     counter[k].normalized_entropy.set(figures[k].normalized_entropy);
   }
+}
+
+void TrainerProbe::add_removed(const StepReport& report) const {
+  rows_expired.add(report.expired);
+  for (std::size_t t = 0; t < rows_evicted.size(); ++t) rows_evicted[t].add(report.evicted[t]);
 }
 
 void TrainerProbe::set_progressive(const std::vector<WindowFigures>& figures) const {

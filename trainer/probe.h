@@ -7,6 +7,7 @@
 
 namespace sirenfeed::trainer {
 
+struct StepReport;
 struct WindowFigures;
 
 /// The trainer's metrics. Threads: any.
@@ -29,6 +30,8 @@ struct TrainerProbe {
   base::Gauge loss;                             // of the last batch
   base::Gauge gradient_norm;                    // of the last batch, before clipping
   base::Gauge rows;                             // of all tables
+  base::Counter rows_expired;                   // unseen for row_expiry_days
+  std::vector<base::Counter> rows_evicted;      // a table; made room in a full one
   base::Gauge rotary_lambda;                    // λ
   base::Gauge rotary_omega_norm;                // |ω|
   base::Gauge broker_lost;                      // 1 while no broker answers
@@ -52,6 +55,7 @@ struct TrainerProbe {
 
   /// Rows, λ and |ω|; a variant without rotation leaves the latter at 0.
   void set_model(const model::Model& model) const;
+  void add_removed(const StepReport& report) const;
   void set_progressive(const std::vector<WindowFigures>& figures) const;
   void set_counter(const std::vector<WindowFigures>& figures) const;
 };

@@ -12,8 +12,10 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "model/model_store.h"
+#include "trainer/background_task.h"
 #include "trainer/dead_letter_sender.h"
 #include "trainer/example_order.h"
+#include "trainer/model_publisher.h"
 #include "trainer/online_trainer.h"
 
 namespace sirenfeed::trainer {
@@ -56,7 +58,8 @@ struct TrainLoop::Impl {
         deps(d),
         trainer(std::move(t)),
         decoder(schema_of(trainer->model().config)),
-        dead_letters(d.log) {}
+        dead_letters(d.log),
+        publisher(d.store, d.probe, d.clock) {}
 
   /// One partition as it is read; `positions` is how far it was learned.
   struct Cursor {
@@ -70,6 +73,11 @@ struct TrainLoop::Impl {
     DecodedExample example;
     ingest::Partition partition = 0;  // where it was read
     ingest::Offset next_offset = 0;
+    base::UnixMs arrived_ms = 0;
+  };
+  struct CheckpointJob {
+    Checkpoint checkpoint;
+    std::uint64_t examples = 0;
   };
 
   const TrainLoopConfig config;
@@ -88,14 +96,16 @@ struct TrainLoop::Impl {
   base::SteadyTime last_record{};
   base::SteadyTime last_publish{};
   base::SteadyTime last_checkpoint{};
-  std::uint64_t published_examples = 0;     // examples in the newest published model
   std::uint64_t checkpointed_examples = 0;  // examples in the newest checkpoint
   base::UnixMs newest_closed_ms = 0;        // of the learned examples
   bool caught_up = false;
   // The newest failure of each kind while it lasts; empty after a success.
   std::string log_error;
   std::string publish_error;
+  std::string full_error;
   std::string checkpoint_error;
+
+  std::optional<CheckpointJob> checkpoint_job;  // the checkpointer's while it runs
 
   std::atomic<bool> stop_asked{false};
   std::jthread thread;
@@ -104,10 +114,14 @@ struct TrainLoop::Impl {
   TrainStatus status SF_GUARDED_BY(mutex);
   std::optional<base::Result<void>> ended SF_GUARDED_BY(mutex);
 
+  // Beside the training thread; one job of each kind at a time. Last: their jobs use the others.
+  ModelPublisher publisher;
+  BackgroundTask checkpointer;
+
   base::Result<void> run_to_end();
   base::Result<void> open_session();
   base::Result<void> poll_once();
-  base::Result<void> take_record(ingest::LogRecord record);
+  base::Result<void> take_record(ingest::LogRecord record, base::UnixMs arrived_ms);
   void reject(const ingest::LogRecord& record, Cursor& cursor, const std::string& detail);
   base::Result<void> stop_partition(ingest::Partition partition, Cursor& cursor,
                                     std::string reason);
@@ -115,8 +129,11 @@ struct TrainLoop::Impl {
   void after_batch();
   bool publish_due() const;
   bool checkpoint_due() const;
-  base::Result<void> publish();
-  base::Result<void> checkpoint();
+  void start_publishing();
+  base::Result<void> publish_now();
+  base::Result<void> start_checkpoint();
+  base::Result<void> end_checkpoint(const base::Result<void>& result);
+  void take_results();
   base::Result<void> finish();
   [[nodiscard]] bool everything_read() const;
   [[nodiscard]] std::string stopped_reasons() const;
@@ -134,6 +151,7 @@ void TrainLoop::Impl::set_state(TrainState state, const std::string& error) {
   status.examples = trainer->examples();
   status.batches = trainer->batches();
   status.published_version = deps.store.last_version();
+  status.progressive = publisher.figures();
   status.stopped.clear();
   for (const auto& [partition, cursor] : cursors) {
     if (!cursor.stopped.empty()) status.stopped.push_back({partition, cursor.stopped});
@@ -153,7 +171,7 @@ void TrainLoop::Impl::note(std::string& error, const char* what, const base::Res
 }
 
 std::string TrainLoop::Impl::current_error() const {
-  for (const std::string* error : {&log_error, &publish_error, &checkpoint_error}) {
+  for (const std::string* error : {&log_error, &publish_error, &full_error, &checkpoint_error}) {
     if (!error->empty()) return *error;
   }
   return stopped_reasons();
@@ -205,7 +223,7 @@ base::Result<void> TrainLoop::Impl::stop_partition(ingest::Partition partition, 
   return reader->unassign({Topic::kExamples, partition});
 }
 
-base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record) {
+base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record, base::UnixMs arrived_ms) {
   const ingest::Partition partition = record.source.partition;
   const auto found = cursors.find(partition);
   SF_CHECK(found != cursors.end());
@@ -232,7 +250,7 @@ base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record) {
       std::string reason;
       switch (cursor.order.check(decoded->epoch, decoded->sequence, reason)) {
         case ExampleOrder::Verdict::kAccept:
-          accepted.push_back({*std::move(decoded), partition, record.offset + 1});
+          accepted.push_back({*std::move(decoded), partition, record.offset + 1, arrived_ms});
           break;
         case ExampleOrder::Verdict::kDuplicate:
           deps.probe.duplicates.add();
@@ -259,6 +277,7 @@ void TrainLoop::Impl::learn(std::size_t count) {
     deps.probe.examples.add(count);
     deps.probe.loss.set(report.loss);
     deps.probe.gradient_norm.set(report.gradient_norm);
+    deps.probe.add_removed(report);
   } else {
     deps.probe.batches_skipped.add();
   }
@@ -266,6 +285,7 @@ void TrainLoop::Impl::learn(std::size_t count) {
     const DecodedExample& example = accepted[i].example;
     if (example.labels.correction && report.learned) deps.probe.corrections.add();
     newest_closed_ms = std::max(newest_closed_ms, example.closed_ms);
+    if (report.learned) publisher.note_learned(accepted[i].arrived_ms);
     // A skipped batch is passed as well: it would fail again.
     positions[accepted[i].partition] = {accepted[i].next_offset, example.epoch, example.sequence};
   }
@@ -274,6 +294,7 @@ void TrainLoop::Impl::learn(std::size_t count) {
 
 bool TrainLoop::Impl::publish_due() const {
   const std::uint64_t examples = trainer->examples();
+  const std::uint64_t published_examples = publisher.published_examples();
   if (examples == published_examples) return false;
   if (config.publish_examples > 0) {
     return examples / config.publish_examples > published_examples / config.publish_examples;
@@ -291,59 +312,76 @@ bool TrainLoop::Impl::checkpoint_due() const {
   return deps.steady.now() - last_checkpoint >= config.checkpoint_interval;
 }
 
-base::Result<void> TrainLoop::Impl::publish() {
+void TrainLoop::Impl::start_publishing() {
   last_publish = deps.steady.now();
-  const std::vector<WindowFigures> figures = trainer->progressive();
-  const std::vector<WindowFigures> counter = trainer->counter_progressive();
-  const model::Model& model = trainer->model();
-  const std::string metrics = fmt::format(
-      R"({{"examples":{},"batches":{},"batches_skipped":{},"progressive_at_close":{}{}}})",
-      trainer->examples(), trainer->batches(), trainer->batches_skipped(),
-      figures_json(model.config.tasks, figures),
-      counter.empty() ? "" : ",\"counter_at_close\":" + figures_json(model.config.tasks, counter));
-  const auto begin = std::chrono::steady_clock::now();
-  const auto version = deps.store.publish(model, deps.clock.now_ms(), metrics);
-  if (!version) {
-    deps.probe.publish_errors.add();
-    return fail(version.error());
-  }
-  deps.probe.publish_seconds.observe(
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  deps.probe.published.add();
-  deps.probe.set_model(model);
-  deps.probe.set_progressive(figures);
-  deps.probe.set_counter(counter);
-  if (newest_closed_ms > 0) {
-    deps.probe.closed_to_published_seconds.observe(
-        static_cast<double>(deps.clock.now_ms() - newest_closed_ms) / 1000.0);
-  }
-  published_examples = trainer->examples();
-  base::MutexLock lock(mutex);
-  status.progressive = figures;
+  publisher.start(*trainer, newest_closed_ms);
+}
+
+/// Waits for a version in work, then publishes the model as it is, if it is newer.
+base::Result<void> TrainLoop::Impl::publish_now() {
+  publisher.wait();
+  take_results();
+  if (trainer->examples() == publisher.published_examples()) return {};
+  start_publishing();
+  publisher.wait();
+  return *publisher.take_result();
+}
+
+base::Result<void> TrainLoop::Impl::start_checkpoint() {
+  last_checkpoint = deps.steady.now();
+  SF_TRY(dead_letters.send());  // a checkpoint passes over what they stand for
+  checkpoint_job =
+      CheckpointJob{take_checkpoint(*trainer, {positions, recorded_until_ms}), trainer->examples()};
+  checkpointer.start(
+      [this] { return write_checkpoint(config.checkpoint_file, checkpoint_job->checkpoint); });
   return {};
 }
 
-base::Result<void> TrainLoop::Impl::checkpoint() {
-  if (config.checkpoint_file.empty()) return {};
-  last_checkpoint = deps.steady.now();
-  SF_TRY(dead_letters.send());
-  auto written = write_checkpoint(config.checkpoint_file, *trainer, {positions, recorded_until_ms});
-  if (!written) {
+base::Result<void> TrainLoop::Impl::end_checkpoint(const base::Result<void>& result) {
+  const CheckpointJob done = *std::exchange(checkpoint_job, std::nullopt);
+  if (!result) {
     deps.probe.checkpoint_errors.add();
-    return written;
+    return result;
   }
   deps.probe.checkpoints.add();
-  checkpointed_examples = trainer->examples();
-  for (const auto& [partition, position] : positions) {
+  checkpointed_examples = done.examples;
+  for (const auto& [partition, position] : done.checkpoint.learned.positions) {
     if (reader) reader->report_position({Topic::kExamples, partition}, position.next_offset);
   }
   return {};
 }
 
-// A failure here is visible and tried again at the next batch or interval: learning goes on.
+void TrainLoop::Impl::take_results() {
+  if (const auto result = publisher.take_result()) {
+    note(publish_error, "publishing a model", *result);
+  }
+  if (const auto result = publisher.take_full_result()) {
+    note(full_error, "writing a full model file", *result);
+  }
+  if (const auto result = checkpointer.take_result()) {
+    note(checkpoint_error, "writing the checkpoint", end_checkpoint(*result));
+  }
+}
+
+// While a version or a checkpoint is in work the next one waits, and then takes the newest state;
+// with counted ones learning waits, so that none is left out. A failure is visible and tried again
+// at the next batch or interval: learning goes on.
 void TrainLoop::Impl::after_batch() {
-  if (publish_due()) note(publish_error, "publishing a model", publish());
-  if (checkpoint_due()) note(checkpoint_error, "writing the checkpoint", checkpoint());
+  take_results();
+  if (publish_due()) {
+    if (config.publish_examples > 0) publisher.wait();
+    take_results();
+    if (publisher.idle() && publish_due()) start_publishing();
+  }
+  if (checkpoint_due()) {
+    if (config.checkpoint_examples > 0) checkpointer.wait();
+    take_results();
+    if (checkpointer.idle() && checkpoint_due()) {
+      if (const auto started = start_checkpoint(); !started) {
+        note(checkpoint_error, "writing the checkpoint", started);
+      }
+    }
+  }
 }
 
 bool TrainLoop::Impl::everything_read() const {
@@ -355,11 +393,12 @@ bool TrainLoop::Impl::everything_read() const {
 base::Result<void> TrainLoop::Impl::poll_once() {
   SF_TRY(dead_letters.send());
   SF_ASSIGN(ingest::PollBatch polled, reader->poll(config.poll_timeout));
+  const base::UnixMs arrived_ms = deps.clock.now_ms();
   deps.probe.broker_lost.set(polled.broker_lost ? 1 : 0);
   const std::size_t batch_examples = config.step.batch_examples;
   if (!polled.records.empty()) last_record = deps.steady.now();
   for (ingest::LogRecord& record : polled.records) {
-    SF_TRY(take_record(std::move(record)));
+    SF_TRY(take_record(std::move(record), arrived_ms));
     if (accepted.size() < batch_examples) continue;
     learn(batch_examples);
     after_batch();
@@ -395,19 +434,25 @@ std::string TrainLoop::Impl::stopped_reasons() const {
 // Publishes and checkpoints what was learned since; the examples of an incomplete batch are read
 // again after the restart, unless the log's end was asked for.
 base::Result<void> TrainLoop::Impl::finish() {
-  if (trainer->examples() != published_examples) SF_TRY(publish());
-  SF_TRY(checkpoint());
-  return {};
+  SF_TRY(publish_now());
+  checkpointer.wait();
+  publisher.wait_for_full();
+  take_results();
+  if (config.checkpoint_file.empty()) return {};
+  SF_TRY(start_checkpoint());
+  checkpointer.wait();
+  return end_checkpoint(*checkpointer.take_result());
 }
 
 base::Result<void> TrainLoop::Impl::run_to_end() {
   last_record = last_publish = last_checkpoint = deps.steady.now();
-  published_examples = checkpointed_examples = trainer->examples();
+  checkpointed_examples = trainer->examples();
+  publisher.set_published_examples(checkpointed_examples);
   set_state(TrainState::kCatchingUp, "");
   // Serving has something to load from the first moment on; and a checkpoint may hold more than was
   // published before a crash.
   if (deps.store.last_version() == 0 || trainer->examples() > 0) {
-    note(publish_error, "publishing a model", publish());
+    start_publishing();
   }
   while (!stop_asked) {
     base::Result<void> done;

@@ -32,7 +32,7 @@ void WarmStart::learn_batch() {
 
 base::Result<void> WarmStart::finish(const std::string& checkpoint_file) {
   if (!batch_.empty()) learn_batch();
-  return write_checkpoint(checkpoint_file, *trainer_, {{}, newest_ms_});
+  return write_checkpoint(checkpoint_file, take_checkpoint(*trainer_, {{}, newest_ms_}));
 }
 
 }  // namespace sirenfeed::trainer

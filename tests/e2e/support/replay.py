@@ -72,10 +72,10 @@ class Replay:
         return examples.read_file(path)
 
     def model_bytes(self):
-        """Of the newest published version."""
-        models = self.folder / "models"
-        version = (models / "CURRENT").read_text().strip()
-        return (models / "versions" / version / "model.safetensors").read_bytes()
+        """Of the newest published version, as one full file."""
+        out = self.folder / "exported"
+        self.run("model", "export", out)
+        return (out / "model.safetensors").read_bytes()
 
     def canonical_state(self):
         """Only while no process owns the folder."""

@@ -145,7 +145,7 @@ TEST(ModelConfig, EveryKeyThatIsNotOptionalIsRequired) {
     static const std::set<std::string> kOptional = {
         "context_surfaces", "residual_learned",    "residual_start",   "lambda_learned",
         "omega_learned",    "paper_init",          "per_layer_angles", "history_kind",
-        "towers",           "tower_context_names", "isotonic_knots"};
+        "towers",           "tower_context_names", "isotonic_knots",   "key_hash"};
     if (kOptional.contains(name)) continue;
     boost::json::object without = value.get_object();
     without.erase(name);
@@ -153,6 +153,18 @@ TEST(ModelConfig, EveryKeyThatIsNotOptionalIsRequired) {
     ASSERT_FALSE(parsed) << name;
     EXPECT_NE(parsed.error().message.find("'" + name + "'"), std::string::npos);
   }
+}
+
+TEST(ModelConfig, KeysOfAnotherHashAreRefused) {
+  boost::json::object config =
+      boost::json::parse(config_to_json(test::small_config(Variant::kSiren), 0)).as_object();
+  EXPECT_EQ(config.at("key_hash"), "xxh3_64");
+  config["key_hash"] = "murmur3_64";
+  const auto refused = config_from_json(boost::json::serialize(config));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("ids were hashed with 'murmur3_64'"), std::string::npos);
+  config.erase("key_hash");  // files from before it was said
+  EXPECT_TRUE(config_from_json(boost::json::serialize(config)));
 }
 
 TEST(ModelConfig, ValidateNamesTheBadField) {

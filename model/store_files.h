@@ -1,0 +1,31 @@
+#pragma once
+// Names and small files of a model store's folder, for its writer and its reader.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/manifest.h"
+
+namespace sirenfeed::model {
+
+[[nodiscard]] std::string versions_dir(const std::string& dir);
+[[nodiscard]] std::string version_dir(const std::string& dir, std::uint64_t version);
+[[nodiscard]] std::string full_path(const std::string& dir, std::uint64_t version);
+[[nodiscard]] std::string delta_path(const std::string& dir, std::uint64_t version);
+[[nodiscard]] std::string manifest_path(const std::string& dir, std::uint64_t version);
+
+/// The version that a pointer file (CURRENT, PINNED) names; nullopt where the file is absent,
+/// kCorrupt where it names none.
+[[nodiscard]] base::Result<std::optional<std::uint64_t>> read_pointer(const std::string& path);
+/// Version numbers that have a folder, ascending.
+[[nodiscard]] base::Result<std::vector<std::uint64_t>> list_versions(const std::string& dir);
+/// kNotFound, or kCorrupt: also for the manifest of another version.
+[[nodiscard]] base::Result<Manifest> read_manifest(const std::string& dir, std::uint64_t version);
+/// The file's bytes, of the length and check-sum that its manifest says; kCorrupt otherwise.
+[[nodiscard]] base::Result<std::string> read_checked(const std::string& path,
+                                                     const StoredFile& expected);
+[[nodiscard]] base::Result<void> make_folder(const std::string& path);
+
+}  // namespace sirenfeed::model
