@@ -122,8 +122,8 @@ TEST(Reader, AnExampleIsWrittenWithTheNamesOfTheCatalog) {
       example_to_json(s.seen.exposures.at(1), s.reader(), {.actions = actions, .surfaces = {}});
   ASSERT_TRUE(json);
   EXPECT_TRUE(json->starts_with(
-      R"({"time":1650000000003,"segment":null,"history":[{"item":"a","tags":["sport","news"],)"
-      R"("author":"p","time":1650000000001,"actions":["click"]}],"candidates":[)"
+      R"({"time":1650000000003,"segment":null,"user":"u","history":[{"item":"a",)"
+      R"("tags":["sport","news"],"author":"p","time":1650000000001,"actions":["click"]}],"candidates":[)"
       R"({"item":"b \"quoted\"","tags":[],"author":null,"context":[)"))
       << *json;
   EXPECT_TRUE(json->ends_with("]}]}"));
@@ -151,7 +151,7 @@ TEST(Reader, AHistoryKnowsWhereItWasShown) {
   const std::vector<std::string> surfaces = {"search"};
   const auto json = example_to_json(example, s.reader(), {.actions = {}, .surfaces = surfaces});
   ASSERT_TRUE(json);
-  EXPECT_NE(json->find(R"("segment":null,"surface":"home","history")"), std::string::npos);
+  EXPECT_NE(json->find(R"("user":"u","surface":"home","history")"), std::string::npos);
   EXPECT_NE(json->find(R"("actions":[],"surface":"search"})"), std::string::npos) << *json;
 }
 
