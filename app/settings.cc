@@ -67,6 +67,14 @@ void take_towers(Settings& settings) {
     model.towers.push_back(towers.substr(begin, end - begin));
     begin = end + 1;
   }
+  model.tower_tasks.clear();
+  for (const std::string& task :
+       model.towers.empty() ? std::vector<std::string>{} : settings.tower_tasks) {
+    // The default names tasks that a deployment need not have.
+    if (std::find(model.tasks.begin(), model.tasks.end(), task) != model.tasks.end()) {
+      model.tower_tasks.push_back(task);
+    }
+  }
   model.context_names = features::context_feature_names(settings.features.context);
   model.tower_context_names.clear();
   if (settings.features.context.extended && !model.towers.empty()) {

@@ -47,8 +47,9 @@ struct Settings {
   features::OutboxRelayConfig relay;
   model::ModelConfig model;
   std::string variant = "siren";
-  double attention_scale = 0;               // 0: 1/√d_k
-  std::string model_history = "exposures";  // or actions
+  double attention_scale = 0;                                     // 0: 1/√d_k
+  std::string model_history = "exposures";                        // or actions
+  std::vector<std::string> tower_tasks = {"click", "long_view"};  // what the counters count
   std::string towers;  // beside the transformer, comma separated: counter, cross
   std::size_t models_keep_max = 20;
   std::chrono::milliseconds models_full_interval{60'000};

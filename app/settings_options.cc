@@ -179,6 +179,10 @@ void add_model(CLI::App& root, Settings& s) {
   section.add("residual_learned", s.model.residual_learned, "Train the residual scales");
   section.add("towers", s.towers,
               "Averaged with the transformer: counter, cross, both with a comma, or none");
+  section
+      .add("tower_tasks", s.tower_tasks,
+           "Tasks whose logit is averaged with the towers'; the others are the transformer's alone")
+      ->delimiter(',');
   section.add("keep_max", s.models_keep_max, "Versions kept in the store");
   section.add("full_interval_ms", s.models_full_interval,
               "A full file is added to a version this often; the others are deltas");

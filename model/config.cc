@@ -56,6 +56,12 @@ base::Result<void> check_towers(const ModelConfig& config) {
     return fail(ErrorCode::kInvalidArgument,
                 "model config: towers has '{}', expected counter or cross", tower);
   }
+  SF_TRY(check_names(config.tower_tasks, "tower_tasks", 64));
+  for (const std::string& task : config.tower_tasks) {
+    if (std::find(config.tasks.begin(), config.tasks.end(), task) != config.tasks.end()) continue;
+    return fail(ErrorCode::kInvalidArgument, "model config: tower_tasks has '{}', which is no task",
+                task);
+  }
   const std::vector<std::string> row = config.context_row_names();
   SF_TRY(check_names(row, "context_names and tower_context_names together", 65536));
   if (config.has_counter_tower() && row.empty()) {
@@ -144,6 +150,7 @@ void read_optional(Fields& fields, ModelConfig& config, std::string& history_kin
   if (fields.has("residual_start")) fields.real("residual_start", config.residual_start);
   if (fields.has("history_kind")) fields.text("history_kind", history_kind);
   if (fields.has("towers")) fields.names("towers", config.towers);
+  if (fields.has("tower_tasks")) fields.names("tower_tasks", config.tower_tasks);
   if (fields.has("tower_context_names")) {
     fields.names("tower_context_names", config.tower_context_names);
   }
@@ -273,6 +280,7 @@ std::string config_to_json(const ModelConfig& config, std::uint64_t context_exam
   object["per_layer_angles"] = config.per_layer_angles;
   object["history_kind"] = history_kind_name(config.history_kind);
   object["towers"] = to_array(config.towers);
+  object["tower_tasks"] = to_array(config.tower_tasks);
   object["tower_context_names"] = to_array(config.tower_context_names);
   object["isotonic_knots"] = config.isotonic_knots;
   object["key_hash"] = kKeyHash;

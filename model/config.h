@@ -81,6 +81,9 @@ struct ModelConfig {
 
   /// Towers whose logits are averaged with the transformer's (model/towers.h): "counter", "cross".
   std::vector<std::string> towers;
+  /// Tasks whose logit is averaged with the towers'; the others are the transformer's alone. Empty:
+  /// all. A tower that has no signal for a task only pulls its mean towards the rate.
+  std::vector<std::string> tower_tasks;
   /// F_t names that stand behind context_names in every row of Slate::context and that only the
   /// towers read.
   std::vector<std::string> tower_context_names;

@@ -1,5 +1,7 @@
 #include "model/towers.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/standardise.h"
 
@@ -10,6 +12,11 @@ Towers<T>::Towers(const ModelConfig& config, const ParameterLayout& layout)
     : width_(config.context_row_width()), n_tasks_(config.n_tasks()) {
   if (config.has_counter_tower()) counter_.emplace(layout);
   if (config.has_cross_tower()) cross_.emplace(config);
+  for (const std::string& task : config.tasks) {
+    const auto& chosen = config.tower_tasks;
+    averaged_.push_back(chosen.empty() ||
+                        std::find(chosen.begin(), chosen.end(), task) != chosen.end());
+  }
 }
 
 template <class T>
@@ -48,6 +55,10 @@ TowerLogits<T> Towers<T>::mean(const BasicModel<T>& model, std::span<const Slate
   T* mean = state.mean.data();
   for (std::size_t i = 0; i < transformer.size(); ++i) {
     T sum = transformer[i];
+    if (!averaged_[i % n_tasks_]) {
+      mean[i] = sum;
+      continue;
+    }
     if (counter_) sum += logits.counter[i];
     if (cross_) sum += logits.cross[i];
     mean[i] = share * sum;

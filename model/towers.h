@@ -33,6 +33,7 @@ class Towers {
 
   Towers(const ModelConfig& config, const ParameterLayout& layout);
 
+  /// A task that config.tower_tasks leaves out keeps the transformer's z as its mean.
   /// `transformer` [rows, K]: its z for the chunk's candidates. Without other towers the mean is
   /// `transformer` itself. The result points into `state`.
   TowerLogits<T> mean(const BasicModel<T>& model, std::span<const Slate* const> chunk,
@@ -41,6 +42,7 @@ class Towers {
  private:
   std::size_t width_;  // F + F_t
   std::size_t n_tasks_;
+  std::vector<bool> averaged_;  // a task: whether the towers take part
   std::optional<CounterTower<T>> counter_;
   std::optional<CrossFeatures> cross_;
 };

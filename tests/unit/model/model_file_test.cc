@@ -145,7 +145,8 @@ TEST(ModelConfig, EveryKeyThatIsNotOptionalIsRequired) {
     static const std::set<std::string> kOptional = {
         "context_surfaces", "residual_learned",    "residual_start",   "lambda_learned",
         "omega_learned",    "paper_init",          "per_layer_angles", "history_kind",
-        "towers",           "tower_context_names", "isotonic_knots",   "key_hash"};
+        "towers",           "tower_context_names", "tower_tasks",      "isotonic_knots",
+        "key_hash"};
     if (kOptional.contains(name)) continue;
     boost::json::object without = value.get_object();
     without.erase(name);

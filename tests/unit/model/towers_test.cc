@@ -141,6 +141,25 @@ TEST(Towers, TheServedLogitIsTheCalibratedMean) {
   }
 }
 
+TEST(Towers, ATaskThatIsLeftOutKeepsTheTransformersLogit) {
+  ModelConfig config = tower_config({"counter"});
+  config.tower_tasks = {"click", "long_view"};
+  const std::vector<Slate> slates = tower_slates(config, 1, 3);
+  const Model model = cross_model(config, slates, 9);
+  const auto ranker = make_ranker(config);
+  Workspace workspace;
+  const Slate* const one = &slates[0];
+  const auto z = (*ranker)->forward(model, std::span(&one, 1), workspace);
+  const std::vector<float> transformer(z.begin(), z.end());
+  const TowerLogits<float> towers = (*ranker)->tower_logits(model, std::span(&one, 1), workspace);
+  for (std::size_t i = 0; i < transformer.size(); ++i) {
+    const float expected = i % 3 == 2 ? transformer[i] : (transformer[i] + towers.counter[i]) / 2;
+    EXPECT_FLOAT_EQ(towers.mean[i], expected) << i;
+  }
+  config.tower_tasks = {"share"};
+  EXPECT_FALSE(make_model(config));
+}
+
 TEST(Towers, ACandidatesLogitsDoNotDependOnTheOthers) {
   const ModelConfig config = tower_config({"counter", "cross"});
   const std::vector<Slate> slates = tower_slates(config, 6, 5);
