@@ -31,20 +31,26 @@ std::string quoted(const std::string& text) {
   return quote + (secret ? "********" : text) + quote;
 }
 
+/// A default stands in a comment: in a file that is read back it would count as given, and where a
+/// command has defaults of its own (`evaluate --format kuairand`) it would win over them.
 std::string toml_line(const CLI::Option& option) {
   const std::string& name = option.get_lnames().front();
   std::vector<std::string> values;
   for (const std::string& value : values_of(option)) values.push_back(quoted(value));
-  if (option.get_items_expected_max() <= 1) return fmt::format("{} = {}", name, values.at(0));
   // An empty list cannot be read back; to leave it out says the same.
-  return fmt::format("{}{} = [{}]", values.empty() ? "# " : "", name, fmt::join(values, ", "));
+  const char* comment = option.empty() || values.empty() ? "# " : "";
+  if (option.get_items_expected_max() <= 1) {
+    return fmt::format("{}{} = {}", comment, name, values.at(0));
+  }
+  return fmt::format("{}{} = [{}]", comment, name, fmt::join(values, ", "));
 }
 
 }  // namespace
 
 void add_config_command(CommandLine& line) {
   CLI::App& command =
-      add_command(line, "config", "Print every setting with its value and meaning, as TOML",
+      add_command(line, "config",
+                  "Print every setting with its value and meaning, as TOML; defaults as comments",
                   "  sirenfeed config > sirenfeed.toml\n"
                   "  sirenfeed config --config sirenfeed.toml --features.join_window_ms 300000");
   command.callback([&line] {

@@ -198,6 +198,8 @@ void add_evaluate_command(CommandLine& line) {
   command.add_option("--markdown", options->markdown_file, "The table as Markdown");
   command.add_flag("--shuffle-times", options->run.shuffle_times,
                    "Control: permute the times within each history, so that time tells nothing");
+  command.add_flag("--frozen-users", options->run.frozen_users,
+                   "Also predict for each user as at the day's first impression: a fair GAUC");
   command.add_option("--jobs", options->run.jobs, "Models worked on at once; 0: all cores")
       ->capture_default_str();
   command.add_flag("--as-it-came", options->as_it_came,

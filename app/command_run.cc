@@ -75,18 +75,16 @@ class SimulatedUsers {
       base::log_error("simulated users: {}", client.error().message);
       return;
     }
-    SimulatedWorld world(settings_.world);
-    const auto report = simulate(
-        world, settings_.world.start_ms, settings_.simulator, *client, stop,
-        [](const SimulatorReport& hour, const SimulatorReport& total) {
-          const auto shown = static_cast<double>(std::max<std::uint64_t>(hour.shown, 1));
-          base::log_info(
-              "simulated users: {} visits, click rate {:.3f} (best possible {:.3f}, random "
-              "{:.3f}); "
-              "all: {:.0f} % of the way from random to best",
-              total.visits, static_cast<double>(hour.clicks) / shown, hour.best_sum / shown,
-              hour.random_sum / shown, 100 * total.share_of_optimum());
-        });
+    SimulatorCallbacks callbacks;
+    callbacks.on_progress = [](const SimulatorReport& hour, const SimulatorReport& total) {
+      const auto shown = static_cast<double>(std::max<std::uint64_t>(hour.shown, 1));
+      base::log_info(
+          "simulated users: {} visits, click rate {:.3f} (best possible {:.3f}, random {:.3f}); "
+          "all: {:.0f} % of the way from random to best",
+          total.visits, static_cast<double>(hour.clicks) / shown, hour.best_sum / shown,
+          hour.random_sum / shown, 100 * total.share_of_optimum());
+    };
+    const auto report = simulate(settings_.world, settings_.simulator, *client, stop, callbacks);
     if (!report && !stop.stop_requested()) {
       base::log_error("simulated users have stopped: {}", report.error().message);
     }

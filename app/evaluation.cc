@@ -16,9 +16,16 @@ namespace {
 /// Hands every example to the engine and keeps the newest for the dump.
 class Feeder final : public features::ExampleObserver {
  public:
-  Feeder(trainer::Prequential& engine, std::size_t keep, ExampleFile* file,
+  Feeder(trainer::Prequential& engine, const EvaluationOptions& options, ExampleFile* file,
          std::function<void(std::uint64_t)> on_progress)
-      : engine_(engine), keep_(keep), file_(file), on_progress_(std::move(on_progress)) {}
+      : engine_(engine),
+        keep_(options.dump_examples),
+        frozen_(options.frozen_users),
+        file_(file),
+        on_progress_(std::move(on_progress)) {}
+
+  [[nodiscard]] bool wants_frozen() const override { return frozen_; }
+  void on_frozen(const features::Example& example) override { note(engine_.on_frozen(example)); }
 
   void on_exposure(const features::Example& example) override {
     note(engine_.on_exposure(example));
@@ -45,6 +52,7 @@ class Feeder final : public features::ExampleObserver {
 
   trainer::Prequential& engine_;
   const std::size_t keep_;
+  const bool frozen_;
   ExampleFile* const file_;
   const std::function<void(std::uint64_t)> on_progress_;
   std::uint64_t exposures_ = 0;
@@ -92,7 +100,7 @@ base::Result<void> pass(const EvaluationOptions& options, const Settings& settin
   }
   ExampleFile* const examples_file = examples ? &*examples : nullptr;
   const RecordedPass* reading = nullptr;
-  Feeder feeder(engine, options.dump_examples, examples_file, [&](std::uint64_t exposures) {
+  Feeder feeder(engine, options, examples_file, [&](std::uint64_t exposures) {
     if (on_progress && reading != nullptr) on_progress(reading->share_read(), exposures);
   });
   SF_ASSIGN(const auto recorded,

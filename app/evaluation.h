@@ -25,6 +25,7 @@ struct EvaluationOptions {
   std::size_t dump_examples = 0;  // of the newest scored examples, as JSON lines
   std::string examples_file;      // every closed example as it would lie in its topic; "": none
   bool shuffle_times = false;     // the control: trainer/shuffle_times.h
+  bool frozen_users = false;      // predict for frozen users, too: features::ExampleObserver
   std::size_t jobs = 0;           // models that are worked on at once; 0: all cores
 };
 
@@ -37,6 +38,11 @@ struct EvaluatedModel {
   /// P(label) of the task in row `row`.
   [[nodiscard]] double probability(std::size_t row, std::size_t task, std::size_t tasks) const {
     return model::sigmoid(result.logits[row * tasks + task]);
+  }
+  /// The same for the user frozen at the day's first impression; only with frozen_users.
+  [[nodiscard]] double frozen_probability(std::size_t row, std::size_t task,
+                                          std::size_t tasks) const {
+    return model::sigmoid(result.frozen_logits[row * tasks + task]);
   }
 };
 

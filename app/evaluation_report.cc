@@ -12,6 +12,7 @@
 
 #include "app/sample_statistics.h"
 #include "ingest/event_time.h"
+#include "model/cost.h"
 
 namespace sirenfeed::app {
 namespace {
@@ -108,6 +109,11 @@ MetricCells with_probabilities(const PartCells& part, const EvaluatedModel& mode
   cells.probability.resize(part.row.size());
   for (std::size_t i = 0; i < part.row.size(); ++i) {
     cells.probability[i] = model.probability(part.row[i], task, tasks);
+  }
+  if (model.result.frozen_logits.empty()) return cells;
+  cells.frozen_probability.resize(part.row.size());
+  for (std::size_t i = 0; i < part.row.size(); ++i) {
+    cells.frozen_probability[i] = model.frozen_probability(part.row[i], task, tasks);
   }
   return cells;
 }
@@ -286,6 +292,20 @@ CalibrationCurve calibration_of(const Evaluation& evaluation, const EvaluationRe
   return curve;
 }
 
+VariantCost cost_of(const EvaluatedModel& evaluated) {
+  const model::ModelConfig& config = evaluated.model.config;
+  const auto history = static_cast<std::size_t>(config.history_max);
+  const auto one = model::model_cost(config, model::SlateShape::all_distinct(history, 1));
+  const auto many =
+      model::model_cost(config, model::SlateShape::all_distinct(history, kCostCandidates));
+  return {.variant = evaluated.variant,
+          .dense_parameters = one.dense_parameters,
+          .dense_bytes = one.dense_bytes(),
+          .table_bytes = one.rows_bytes(model::row_counts(evaluated.model)),
+          .flops_one = one.flops,
+          .flops_many = many.flops};
+}
+
 EvaluationReport start_report(const Evaluation& evaluation, const ReportOptions& options) {
   EvaluationReport report;
   report.windows = options.windows;
@@ -358,6 +378,11 @@ EvaluationReport make_report(const Evaluation& evaluation, const ReportOptions& 
         }
       }
     }
+  }
+  for (std::size_t v = 0; v < report.variants.size(); ++v) {
+    const EvaluatedModel& first = evaluation.models[v * report.seeds.size()];
+    report.cost_history = static_cast<std::size_t>(first.model.config.history_max);
+    if (!first.model.config.tasks.empty()) report.costs.push_back(cost_of(first));
   }
   if (report.windows.empty()) return report;
   for (std::size_t task = 0; task < report.tasks.size(); ++task) {

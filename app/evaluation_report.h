@@ -84,6 +84,18 @@ struct CalibrationCurve {
   std::array<std::size_t, trainer::kCalibrationBins> cells{};
 };
 
+/// What a variant costs, by formula (model/cost.h), for a full history whose tokens all have a time
+/// and tags of their own. table_bytes is of the rows that its first seed has made.
+struct VariantCost {
+  std::string variant;
+  std::size_t dense_parameters = 0;
+  std::size_t dense_bytes = 0;
+  std::size_t table_bytes = 0;
+  double flops_one = 0;   // one candidate
+  double flops_many = 0;  // kCostCandidates candidates
+};
+inline constexpr std::size_t kCostCandidates = 500;
+
 struct EvaluationReport {
   std::vector<EvaluationWindow> windows;
   std::vector<std::string> tasks;
@@ -95,6 +107,8 @@ struct EvaluationReport {
   std::vector<ReportPart> parts;  // by window, then task, then slice
   std::vector<Timeline> timelines;
   std::vector<CalibrationCurve> calibration;
+  std::size_t cost_history = 0;    // tokens
+  std::vector<VariantCost> costs;  // in the order of the variants
 };
 
 /// `on_progress` is told the share that is done. Models are measured in parallel; no figure depends

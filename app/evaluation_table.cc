@@ -44,6 +44,7 @@ std::string difference(const VariantFigures& figures, Metric metric) {
 constexpr Metric kCompared[] = {Metric::kNormalizedEntropy, Metric::kAuc};
 constexpr Metric kPlain[] = {Metric::kUserAuc,
                              Metric::kUserDayAuc,
+                             Metric::kFrozenAuc,
                              Metric::kImpressionAuc,
                              Metric::kLogLoss,
                              Metric::kCalibrationError,
@@ -109,8 +110,10 @@ std::string render(const std::vector<Line>& lines, TableStyle style) {
 std::string notes(const EvaluationReport& report) {
   std::string text =
       "\n* on live predictions, biased: a user's counters anticorrelate with the labels within the "
-      "user. By\n  (user, UTC day) less so; AUC imp. (within impressions of several items) is free "
-      "of it.\n";
+      "user, within a day less so.\nGAUC day is fair: by (user, UTC day), predicted for the user "
+      "as "
+      "at the day's first impression (--frozen-users).\nAUC imp., within impressions of several "
+      "items, is fair, too.\n";
   if (report.seeds.size() > 1) {
     text += fmt::format("± standard deviation over {} seeds.\n", report.seeds.size());
   }
@@ -125,6 +128,44 @@ std::string notes(const EvaluationReport& report) {
     if (name != "all") text += fmt::format("{}: {}.\n", name, description);
   }
   return text;
+}
+
+std::string over(double value, double baseline) {
+  return baseline > 0 ? fmt::format("{:+.1f} %", 100 * (value / baseline - 1)) : std::string("-");
+}
+
+std::string cost_table(const EvaluationReport& report, TableStyle style) {
+  if (report.costs.empty()) return "";
+  const VariantCost* baseline = nullptr;
+  for (const VariantCost& cost : report.costs) {
+    if (cost.variant == report.baseline) baseline = &cost;
+  }
+  const std::string many = fmt::format("FLOPs, {} candidates", kCostCandidates);
+  std::vector<Line> lines = {{"variant", "", "dense parameters", "dense bytes", "table bytes",
+                              "FLOPs, 1 candidate", many}};
+  for (const VariantCost& cost : report.costs) {
+    const auto cell = [&](const std::string& text, double value, double of_baseline) {
+      const bool other = baseline != nullptr && baseline != &cost;
+      return other ? fmt::format("{} ({})", text, over(value, of_baseline)) : text;
+    };
+    const auto count = [&](std::size_t VariantCost::*field) {
+      return cell(std::to_string(cost.*field), static_cast<double>(cost.*field),
+                  baseline == nullptr ? 0 : static_cast<double>(baseline->*field));
+    };
+    const auto flops = [&](double VariantCost::*field) {
+      return cell(fmt::format("{:.3f} M", cost.*field / 1e6), cost.*field,
+                  baseline == nullptr ? 0 : baseline->*field);
+    };
+    lines.push_back({cost.variant, "", count(&VariantCost::dense_parameters),
+                     count(&VariantCost::dense_bytes), count(&VariantCost::table_bytes),
+                     flops(&VariantCost::flops_one), flops(&VariantCost::flops_many)});
+  }
+  return fmt::format(
+      "\n{}cost, over {} where a share is given; {} history tokens, each with a time "
+      "and tags of its own\n{}{}",
+      style == TableStyle::kMarkdown ? "#### " : "",
+      report.baseline.empty() ? "no baseline" : report.baseline, report.cost_history,
+      style == TableStyle::kMarkdown ? "\n" : "", render(lines, style));
 }
 
 }  // namespace
@@ -147,7 +188,7 @@ std::string report_table(const EvaluationReport& report, TableStyle style) {
       text += render(lines, style);
     }
   }
-  return text + notes(report);
+  return text + cost_table(report, style) + notes(report);
 }
 
 }  // namespace sirenfeed::app

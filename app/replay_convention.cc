@@ -13,7 +13,8 @@ base::Result<void> apply_replay_convention(const CLI::App& root, const std::stri
   }
   if (!given("--features.duration_field")) {
     settings.features.context.duration_field = "duration_ms";
-    settings.features.context.duration_unit_s = 0.001;
+    // A unit that was given is that of the field that was meant, whoever named it.
+    if (!given("--features.duration_unit_s")) settings.features.context.duration_unit_s = 0.001;
   }
   return {};
 }

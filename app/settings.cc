@@ -1,9 +1,14 @@
 #include "app/settings.h"
 
+#include <fmt/ranges.h>
+#include <tbb/info.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
 
+#include "app/option_names.h"
 #include "features/context_features.h"
 
 namespace sirenfeed::app {
@@ -51,6 +56,12 @@ base::Result<void> resolve_task_weights(const std::vector<std::string>& texts, S
     if (std::from_chars(pair.second.data(), end, weight).ptr != end || pair.second.empty()) {
       return fail(ErrorCode::kInvalidArgument,
                   "--serving.task_weight {}: expected a number, got '{}'", pair.first, pair.second);
+    }
+    const auto& tasks = settings.model.tasks;
+    if (std::find(tasks.begin(), tasks.end(), pair.first) == tasks.end()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "--serving.task_weight: there is no task {}, only {}", pair.first,
+                  fmt::join(tasks, ", "));
     }
     settings.serving.feed.scorer.task_weights.push_back({pair.first, weight});
   }
@@ -142,6 +153,9 @@ base::Result<void> Settings::resolve() {
   ingest.idle_flush_after = optional_ms(idle_flush_after_ms);
   trainer.batch_linger = optional_ms(batch_linger_ms);
   SF_TRY(take_learning(*this));
+  // More threads than cores gain nothing, and TBB warns of them.
+  trainer.step.threads =
+      std::min(trainer.step.threads, static_cast<std::size_t>(tbb::info::default_concurrency()));
   trainer.checkpoint_file = trainer_dir() + "/checkpoint";
   features.store.dir = state_dir();
   features.context.zone_offset_ms = model.zone_offset_ms;
@@ -153,9 +167,11 @@ base::Result<void> Settings::resolve() {
   take_towers(*this);
   model.context_surfaces = features.context.surfaces;
   model.history_max = static_cast<int>(features.example.history_max);
-  model.attention_scale = attention_scale == 0
-                              ? 1.0 / std::sqrt(static_cast<double>(model.head_width()))
-                              : attention_scale;
+  if (attention_scale != 0) {
+    model.attention_scale = attention_scale;
+  } else if (model.heads > 0 && model.d_model >= model.heads) {  // else validate() says it
+    model.attention_scale = 1.0 / std::sqrt(static_cast<double>(model.head_width()));
+  }
   const auto history_kind = model::parse_history_kind(model_history);
   if (!history_kind) {
     return fail(ErrorCode::kInvalidArgument,
@@ -169,17 +185,17 @@ base::Result<void> Settings::resolve() {
   }
   SF_TRY(resolve_task_weights(task_weights, *this));
 
-  if (!brokers.empty()) SF_TRY(kafka.validate());
-  SF_TRY(ingest.validate());
-  SF_TRY(features.validate());
-  SF_TRY(relay.validate());
-  SF_TRY(model.validate());
-  SF_TRY(model_store().validate());
-  SF_TRY(trainer.validate());
-  SF_TRY(trainer.step.loss.validate(model.tasks.size()));
-  SF_TRY(serving.validate());
-  SF_TRY(world.validate());
-  return simulator.validate();
+  if (!brokers.empty()) SF_TRY(named_as_option(kafka.validate(), "kafka"));
+  SF_TRY(named_as_option(ingest.validate(), "ingest"));
+  SF_TRY(named_as_option(features.validate(), "features"));
+  SF_TRY(named_as_option(relay.validate(), "features"));
+  SF_TRY(named_as_option(model.validate(), "model"));
+  SF_TRY(named_as_option(model_store().validate(), "model"));
+  SF_TRY(named_as_option(trainer.validate(), "trainer"));
+  SF_TRY(named_as_option(trainer.step.loss.validate(model.tasks.size()), "trainer"));
+  SF_TRY(named_as_option(serving.validate(), "serving"));
+  SF_TRY(named_as_option(world.validate(), "simulate"));
+  return named_as_option(simulator.validate(), "simulate");
 }
 
 }  // namespace sirenfeed::app

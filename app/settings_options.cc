@@ -276,9 +276,17 @@ void add_simulate(CLI::App& root, Settings& s) {
   section.add("seed", s.world.seed, "Seed of the world");
   section.add("users", s.world.users, "Users");
   section.add("topics", s.world.topics, "Topics");
+  section.add("authors", s.world.authors, "Authors; 0: items have none");
   section.add("items_per_day", s.world.items_per_day, "New items a day");
+  section.add("items_at_start", s.world.items_at_start, "Items that live at the start");
   section.add("visits_per_day_max", s.world.visits_per_day_max, "Visits of the busiest user");
-  section.add("start_ms", s.world.start_ms, "Event time of the start");
+  section.add("daily_amplitude", s.world.daily_amplitude, "Of the daily habits, logits");
+  section.add("weekly_amplitude", s.world.weekly_amplitude, "Of the weekly habits, logits");
+  section.add("phase_drift_h_per_day", s.world.phase_drift_h_per_day,
+              "How fast habits move, standard deviation over users and topics");
+  section.add("quality_drift_per_day", s.world.quality_drift_per_day,
+              "How fast items' quality moves, standard deviation, logits");
+  section.add("start_ms", s.world.start_ms, "Event time of the world's start");
   section.add("days", s.simulator.days, "Days of event time");
   section.add("speed", s.simulator.speed, "Event seconds a second; 0: as fast as it is served");
   section.add("feed_count", s.simulator.feed_count, "Items shown at a visit");

@@ -1,8 +1,12 @@
 #include "app/simulator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace sirenfeed::app {
 
@@ -36,6 +40,7 @@ double SimulatorReport::share_of_optimum() const {
 namespace {
 
 constexpr base::UnixMs kClickDelayMs = 1000;
+constexpr std::size_t kEventsOfOnePost = 200;
 constexpr std::size_t kQuotedBytesMax = 300;  // of a response, in an error
 
 void add(SimulatorReport& to, const SimulatorReport& one) {
@@ -52,8 +57,11 @@ void add(SimulatorReport& to, const SimulatorReport& one) {
 
 class Loop {
  public:
-  Loop(SimulatedWorld& world, const SimulatorConfig& config, HttpClient& client)
-      : world_(world), config_(config), client_(client) {}
+  Loop(SimulatedWorld& world, std::string run, const SimulatorConfig& config, HttpClient& client)
+      : world_(world), run_(std::move(run)), config_(config), client_(client) {}
+
+  /// Tells the server of the items that live at `time_ms` and were born before.
+  base::Result<void> announce_living(base::UnixMs time_ms);
 
   base::Result<SimulatorReport> visit(const WorldVisit& visit);
 
@@ -62,9 +70,9 @@ class Loop {
                                      const std::string& body = {});
   base::Result<void> publish(json::array events);
   base::Result<json::object> feed(const std::string& user);
-  void score_against_the_best(const WorldVisit& visit, SimulatorReport& report) const;
 
   SimulatedWorld& world_;
+  const std::string run_;
   const SimulatorConfig& config_;
   HttpClient& client_;
   std::uint64_t impressions_ = 0;
@@ -102,44 +110,45 @@ base::Result<json::object> Loop::feed(const std::string& user) {
   return std::move(parsed.as_object());
 }
 
-void Loop::score_against_the_best(const WorldVisit& visit, SimulatorReport& report) const {
-  std::vector<double> probabilities;
-  for (const std::size_t item : world_.showable(visit.user, visit.time_ms)) {
-    probabilities.push_back(world_.click_probability(visit.user, item, visit.time_ms));
+json::object item_event(const WorldItem& item, base::UnixMs time_ms) {
+  const std::string topic = SimulatedWorld::topic_id(item.topic);
+  json::object event{
+      {"topic", "items"},
+      {"item_id", item.id},
+      {"timestamp", time_ms},
+      {"published_at", item.born_ms},
+      {"tags", json::array{json::string(topic)}},
+      {"title", item.author.empty() ? "A story about " + topic
+                                    : "A story of " + item.author + " about " + topic}};
+  if (!item.author.empty()) event["author_id"] = item.author;
+  return event;
+}
+
+base::Result<void> Loop::announce_living(base::UnixMs time_ms) {
+  json::array events;
+  for (const std::size_t i : world_.births_until(time_ms)) {
+    const WorldItem& item = world_.items()[i];
+    if (!world_.lives(item, time_ms)) continue;
+    events.push_back(item_event(item, time_ms));
+    if (events.size() < kEventsOfOnePost) continue;
+    SF_TRY(publish(std::exchange(events, {})));
   }
-  if (probabilities.empty()) return;
-  double sum = 0;
-  for (const double p : probabilities) sum += p;
-  const auto shown =
-      static_cast<std::ptrdiff_t>(std::min<std::size_t>(report.shown, probabilities.size()));
-  std::partial_sort(probabilities.begin(), probabilities.begin() + shown, probabilities.end(),
-                    std::greater<>());
-  for (std::ptrdiff_t i = 0; i < shown; ++i) {
-    report.best_sum += probabilities[static_cast<std::size_t>(i)];
-  }
-  report.random_sum += sum / static_cast<double>(probabilities.size()) * static_cast<double>(shown);
+  if (events.empty()) return {};
+  return publish(std::move(events));
 }
 
 base::Result<SimulatorReport> Loop::visit(const WorldVisit& visit) {
   SimulatorReport report{.visits = 1, .time_ms = visit.time_ms};
   json::array events;
   for (const std::size_t i : world_.births_until(visit.time_ms)) {
-    const WorldItem& item = world_.items()[i];
-    events.push_back({{"topic", "items"},
-                      {"item_id", item.id},
-                      {"timestamp", item.born_ms},
-                      {"published_at", item.born_ms},
-                      {"author_id", item.author},
-                      {"tags", json::array{SimulatedWorld::topic_id(item.topic)}},
-                      {"title", "A story of " + item.author + " about " +
-                                    SimulatedWorld::topic_id(item.topic)}});
+    events.push_back(item_event(world_.items()[i], world_.items()[i].born_ms));
   }
   if (!events.empty()) SF_TRY(publish(std::move(events)));
 
   const std::string user = world_.user_id(visit.user);
   SF_ASSIGN(const json::object served, feed(user));
   json::array shown_ids, actions;
-  const std::string impression_id = "sim-" + std::to_string(impressions_++);
+  const std::string impression_id = run_ + std::to_string(impressions_++);
   std::vector<std::size_t> shown;
   for (const json::value& entry : served.at("items").as_array()) {
     const std::string id(entry.at("item_id").as_string());
@@ -170,7 +179,9 @@ base::Result<SimulatorReport> Loop::visit(const WorldVisit& visit) {
     }
   }
   report.shown = shown.size();
-  score_against_the_best(visit, report);
+  const WorldOptimum optimum = world_.optimum(visit.user, visit.time_ms, shown.size());
+  report.best_sum = optimum.best;
+  report.random_sum = optimum.random;
   for (const std::size_t item : shown) world_.show(visit.user, item, visit.time_ms);
   if (shown_ids.empty()) {
     report.visits_without_feed = 1;
@@ -189,41 +200,78 @@ base::Result<SimulatorReport> Loop::visit(const WorldVisit& visit) {
   return report;
 }
 
-base::Result<void> wait_until_ready(const SimulatorConfig& config, HttpClient& client,
-                                    const std::stop_token& stop) {
-  const auto deadline = std::chrono::steady_clock::now() + config.ready_wait_max;
-  while (!stop.stop_requested()) {
-    const auto response = client.request("GET", "/healthz");
-    if (response && response->status == 200) return {};
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return response ? base::Result<void>(fail(ErrorCode::kUnavailable, "GET /healthz answered {}",
-                                                response->status))
-                      : base::Result<void>(fail(response.error()));
+/// What the server says of itself before the first visit.
+class Start {
+ public:
+  Start(const SimulatorConfig& config, HttpClient& client, const SimulatorCallbacks& callbacks)
+      : config_(config), client_(client), callbacks_(callbacks) {}
+
+  /// Waits until the server answers and has read its log; gives its now. nullopt when stopped.
+  base::Result<std::optional<base::UnixMs>> now_of_server(const std::stop_token& stop) {
+    const auto deadline = std::chrono::steady_clock::now() + config_.ready_wait_max;
+    while (!stop.stop_requested()) {
+      const auto now = ask();
+      if (now) return *now;
+      if (std::chrono::steady_clock::now() >= deadline) return fail(now.error());
+      say(now.error().message);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return std::nullopt;
   }
-  return {};
-}
+
+ private:
+  base::Result<base::UnixMs> ask() {
+    SF_ASSIGN(const HttpResponse ready, client_.request("GET", "/readyz"));
+    if (ready.body.find("catching_up") != std::string::npos) {
+      return fail(ErrorCode::kUnavailable, "the server is still reading its log");
+    }
+    SF_ASSIGN(const HttpResponse health, client_.request("GET", "/healthz"));
+    boost::system::error_code error;
+    const json::value parsed = json::parse(health.body, error);
+    if (health.status != 200 || error || !parsed.is_object()) {
+      return fail(ErrorCode::kUnavailable, "GET /healthz answered {}", health.status);
+    }
+    const json::value* now = parsed.as_object().if_contains("now_ms");
+    return now != nullptr && now->is_int64() ? now->as_int64() : 0;
+  }
+  void say(const std::string& what) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!callbacks_.on_wait || now < next_word_) return;
+    next_word_ = now + std::chrono::seconds(2);
+    callbacks_.on_wait(what);
+  }
+
+  const SimulatorConfig& config_;
+  HttpClient& client_;
+  const SimulatorCallbacks& callbacks_;
+  std::chrono::steady_clock::time_point next_word_;
+};
 
 }  // namespace
 
-base::Result<SimulatorReport> simulate(
-    SimulatedWorld& world, base::UnixMs start_ms, const SimulatorConfig& config, HttpClient& client,
-    const std::stop_token& stop,
-    const std::function<void(const SimulatorReport&, const SimulatorReport&)>& on_progress) {
+base::Result<SimulatorReport> simulate(const WorldConfig& world_config,
+                                       const SimulatorConfig& config, HttpClient& client,
+                                       const std::stop_token& stop,
+                                       const SimulatorCallbacks& callbacks) {
+  SF_TRY(world_config.validate());
   SF_TRY(config.validate());
-  SF_TRY(wait_until_ready(config, client, stop));
-  const auto wall_start = std::chrono::steady_clock::now();
-  const auto end_ms =
-      start_ms + static_cast<base::UnixMs>(config.days * static_cast<double>(base::kMsPerDay));
-  Loop loop(world, config, client);
+  Start start(config, client, callbacks);
+  SF_ASSIGN(const auto server_now, start.now_of_server(stop));
   SimulatorReport total, hour;
-  base::UnixMs hour_end_ms = start_ms + base::kMsPerHour;
-  while (!stop.stop_requested()) {
-    const WorldVisit visit = world.next_visit();
-    if (visit.time_ms >= end_ms) break;
+  if (!server_now) return total;
+  const base::UnixMs begin_ms = std::max(world_config.start_ms, *server_now);
+  const auto end_ms =
+      begin_ms + static_cast<base::UnixMs>(config.days * static_cast<double>(base::kMsPerDay));
+  SimulatedWorld world(world_config);
+  WorldVisit visit = world.next_visit();
+  while (visit.time_ms <= begin_ms) visit = world.next_visit();
+  Loop loop(world, fmt::format("sim-{}-{}-", world_config.seed, begin_ms), config, client);
+  SF_TRY(loop.announce_living(begin_ms));
+  const auto wall_start = std::chrono::steady_clock::now();
+  base::UnixMs hour_end_ms = begin_ms + base::kMsPerHour;
+  for (; visit.time_ms < end_ms && !stop.stop_requested(); visit = world.next_visit()) {
     if (config.speed > 0) {
-      const double ahead_s = static_cast<double>(visit.time_ms - start_ms) / 1000 / config.speed;
+      const double ahead_s = static_cast<double>(visit.time_ms - begin_ms) / 1000 / config.speed;
       std::this_thread::sleep_until(wall_start +
                                     std::chrono::duration_cast<std::chrono::nanoseconds>(
                                         std::chrono::duration<double>(ahead_s)));
@@ -232,7 +280,7 @@ base::Result<SimulatorReport> simulate(
     add(total, one);
     add(hour, one);
     if (visit.time_ms >= hour_end_ms) {
-      if (on_progress) on_progress(hour, total);
+      if (callbacks.on_progress) callbacks.on_progress(hour, total);
       hour = {};
       while (hour_end_ms <= visit.time_ms) hour_end_ms += base::kMsPerHour;
     }

@@ -37,12 +37,23 @@ struct SimulatorReport {
   [[nodiscard]] double share_of_optimum() const;
 };
 
-/// Runs until `config.days` have passed or `stop`; calls `on_progress` about once a simulated hour
-/// with the report of that hour and of the whole run.
-base::Result<SimulatorReport> simulate(
-    SimulatedWorld& world, base::UnixMs start_ms, const SimulatorConfig& config, HttpClient& client,
-    const std::stop_token& stop,
-    const std::function<void(const SimulatorReport& hour, const SimulatorReport& total)>&
-        on_progress);
+struct SimulatorCallbacks {
+  /// What is waited for before the first visit; about every two seconds.
+  std::function<void(const std::string& what)> on_wait;
+  /// About once a simulated hour: that hour and the whole run.
+  std::function<void(const SimulatorReport& hour, const SimulatorReport& total)> on_progress;
+};
+
+/// Runs until `config.days` have passed or `stop`.
+///
+/// The first visit comes after `world`.start_ms and after what the server takes for now (the
+/// greatest event time that it has applied, where its clock is that), so that a used data folder
+/// sees no visit behind its watermark. The world is the same all the same: a later run goes on with
+/// the items and habits of the earlier one. What earlier runs have shown is not known to it: for an
+/// item life after a resumption the optimum counts items that users have seen before.
+/// Impressions are called sim-SEED-BEGIN-N, so that no two runs share an id.
+base::Result<SimulatorReport> simulate(const WorldConfig& world, const SimulatorConfig& config,
+                                       HttpClient& client, const std::stop_token& stop,
+                                       const SimulatorCallbacks& callbacks);
 
 }  // namespace sirenfeed::app

@@ -19,6 +19,7 @@
 #include "features/context_computer.h"
 #include "features/example_builder.h"
 #include "features/feature_state.h"
+#include "features/frozen_users.h"
 #include "features/item_side.h"
 #include "features/partition_state.h"
 #include "features/probe.h"
@@ -178,6 +179,7 @@ class Applier {
   const ActionType long_view_;
   ExampleBuilder builder_;
   UserCache users_;
+  FrozenUsers frozen_users_;  // empty unless the observer wants them
   std::map<ingest::Partition, PartitionState> partitions_;
   std::map<ingest::TopicPartition, InputPosition> positions_;
   std::map<ingest::Partition, std::uint64_t> dead_letter_sequence_;

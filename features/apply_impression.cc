@@ -87,6 +87,13 @@ base::Result<Applier::Outcome> Applier::apply_impression(const ingest::InputReco
     const ExposureKeys& keys = shown.keys;
     pending.items.push_back({keys.item, keys.author, keys.tag, 0, keys.tagset, keys.bucket});
   }
+  const bool frozen = wiring_.observer != nullptr && wiring_.observer->wants_frozen();
+  if (frozen) {  // before the live one, whose baselines are counted
+    Example of_day;
+    builder_.build(event, {state.partition, record.offset},
+                   frozen_users_.of_day(event.user_id, event.time_ms, user->state), shown_, of_day);
+    wiring_.observer->on_frozen(of_day);
+  }
   pending.example = std::make_unique<Example>();
   builder_.build(event, {state.partition, record.offset}, user->state, shown_, *pending.example);
   if (wiring_.observer != nullptr) wiring_.observer->on_exposure(*pending.example);

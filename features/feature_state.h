@@ -34,6 +34,11 @@ class ExampleObserver {
   virtual void on_exposure(const Example& example) = 0;
   /// Once a part, and once a correction (revision above 0), which closes no window.
   virtual void on_closed(const Example& example) = 0;
+  /// Whether on_frozen() is wanted, which costs a copy of every user.
+  [[nodiscard]] virtual bool wants_frozen() const { return false; }
+  /// Just before on_exposure(): the same slate with the user's history and features as the user
+  /// stood at their first impression of the UTC day; time and items are as they are now.
+  virtual void on_frozen(const Example& example) { (void)example; }
 };
 
 /// What open() borrows; each outlives the state and may be null.

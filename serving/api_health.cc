@@ -12,11 +12,13 @@ constexpr std::chrono::minutes kCloseWindowsMax{10};
 
 HttpResponse healthz(const ApiShared& shared) {
   const auto up = std::chrono::steady_clock::now() - shared.started;
-  return json_answer({{"status", "ok"},
+  json::object health{{"status", "ok"},
                       {"role", shared.parts.role},
                       {"version", base::kVersion},
                       {"commit", base::kCommit},
-                      {"uptime_seconds", std::chrono::duration<double>(up).count()}});
+                      {"uptime_seconds", std::chrono::duration<double>(up).count()}};
+  if (shared.parts.clock != nullptr) health["now_ms"] = shared.parts.clock->now_ms();
+  return json_answer(std::move(health));
 }
 
 HttpResponse readyz(const ApiShared& shared) {

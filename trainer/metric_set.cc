@@ -42,9 +42,10 @@ struct UserMeans {
   }
 };
 
-UserMeans means_of_groups(const MetricCells& cells, const std::vector<std::uint64_t>& group) {
+UserMeans means_of_groups(const MetricCells& cells, const std::vector<double>& probability,
+                          const std::vector<std::uint64_t>& group) {
   UserMeans means;
-  for (const GroupAuc& one : group_aucs({cells.probability, cells.label}, group)) {
+  for (const GroupAuc& one : group_aucs({probability, cells.label}, group)) {
     means.add(cells.user[one.first], one.value, static_cast<double>(one.rows));
   }
   return means;
@@ -95,10 +96,16 @@ Prepared prepare(const MetricCells& cells) {
     prepared.positive.add(cells.user[i], cells.label[i], 1);
   }
   prepared.means[index_of(Metric::kUserAuc)] =
-      means_of_groups(cells, {cells.user.begin(), cells.user.end()});
-  prepared.means[index_of(Metric::kUserDayAuc)] = means_of_groups(cells, cells.user_day);
+      means_of_groups(cells, cells.probability, {cells.user.begin(), cells.user.end()});
+  prepared.means[index_of(Metric::kUserDayAuc)] =
+      means_of_groups(cells, cells.probability, cells.user_day);
+  if (!cells.frozen_probability.empty()) {
+    prepared.means[index_of(Metric::kFrozenAuc)] =
+        means_of_groups(cells, cells.frozen_probability, cells.user_day);
+  }
   if (!several_items(cells)) return prepared;
-  prepared.means[index_of(Metric::kImpressionAuc)] = means_of_groups(cells, cells.impression);
+  prepared.means[index_of(Metric::kImpressionAuc)] =
+      means_of_groups(cells, cells.probability, cells.impression);
   const Scored scored{cells.probability, cells.label};
   for (const SlateRanking& one : slate_rankings(scored, cells.impression)) {
     const std::uint32_t user = cells.user[one.first];
@@ -176,6 +183,7 @@ std::string_view metric_key(Metric metric) {
                                                             "auc",
                                                             "gauc_user_live",
                                                             "gauc_user_day_live",
+                                                            "gauc_user_day_frozen",
                                                             "auc_within_impression",
                                                             "log_loss",
                                                             "ece",
@@ -187,7 +195,8 @@ std::string_view metric_key(Metric metric) {
 
 std::string_view metric_title(Metric metric) {
   constexpr std::array<std::string_view, kMetrics> kTitles = {
-      "NE", "AUC", "GAUC*", "GAUC day*", "AUC imp.", "log loss", "ECE", "NDCG@10", "MAP", "MRR"};
+      "NE",       "AUC", "GAUC*",   "GAUC day*", "GAUC day", "AUC imp.",
+      "log loss", "ECE", "NDCG@10", "MAP",       "MRR"};
   return kTitles[index_of(metric)];
 }
 
@@ -203,6 +212,10 @@ MetricValues measure(const MetricCells& cells) {
   const std::vector<std::uint64_t> user(cells.user.begin(), cells.user.end());
   set(Metric::kUserAuc, grouped_auc(scored, user).value);
   set(Metric::kUserDayAuc, grouped_auc(scored, cells.user_day).value);
+  if (!cells.frozen_probability.empty()) {
+    set(Metric::kFrozenAuc,
+        grouped_auc({cells.frozen_probability, cells.label}, cells.user_day).value);
+  }
   if (!several_items(cells)) return values;
   set(Metric::kImpressionAuc, grouped_auc(scored, cells.impression).value);
   const RankingMetrics ranking = ranking_metrics(scored, cells.impression);
@@ -251,8 +264,8 @@ MetricReplicates measure_resamples(const MetricCells& cells, const UserResamples
     set(Metric::kLogLoss, loss);
     set(Metric::kNormalizedEntropy, entropy);
     for (const Metric metric :
-         {Metric::kUserAuc, Metric::kUserDayAuc, Metric::kImpressionAuc, Metric::kNdcg10,
-          Metric::kMeanAveragePrecision, Metric::kMeanReciprocalRank}) {
+         {Metric::kUserAuc, Metric::kUserDayAuc, Metric::kFrozenAuc, Metric::kImpressionAuc,
+          Metric::kNdcg10, Metric::kMeanAveragePrecision, Metric::kMeanReciprocalRank}) {
       set(metric, block.mean(prepared.means[index_of(metric)]));
     }
   });

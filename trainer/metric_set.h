@@ -14,7 +14,8 @@ enum class Metric : std::uint8_t {
   kNormalizedEntropy,
   kAuc,
   kUserAuc,        // GAUC by user, on live predictions: biased (see metric_notes in the report)
-  kUserDayAuc,     // by (user, UTC day)
+  kUserDayAuc,     // by (user, UTC day), on live predictions: less biased
+  kFrozenAuc,      // by (user, UTC day), the user frozen at the day's first impression: fair
   kImpressionAuc,  // within impressions of several items
   kLogLoss,
   kCalibrationError,
@@ -22,7 +23,7 @@ enum class Metric : std::uint8_t {
   kMeanAveragePrecision,
   kMeanReciprocalRank,
 };
-inline constexpr std::size_t kMetrics = 10;
+inline constexpr std::size_t kMetrics = 11;
 /// "ne", "auc", "gauc_user_live", …: as in JSON.
 [[nodiscard]] std::string_view metric_key(Metric metric);
 /// "NE", "AUC", …: as in tables.
@@ -39,7 +40,8 @@ struct MetricCells {
   std::vector<std::uint64_t> user_day;
   std::vector<std::uint64_t> impression;
   std::vector<std::uint8_t> label;
-  std::vector<double> probability;  // the model's; the other columns are the same for all models
+  std::vector<double> probability;  // the model's; the columns above are the same for all models
+  std::vector<double> frozen_probability;  // of frozen users; empty: kFrozenAuc is undefined
 };
 
 [[nodiscard]] MetricValues measure(const MetricCells& cells);

@@ -21,16 +21,13 @@ struct Prequential::Impl {
   Impl(const ExampleSchema& schema, const PrequentialConfig& c)
       : decoder(schema), config(c), tasks(schema.tasks.size()), rows(tasks) {}
 
-  base::Result<void> add(const features::Example& example, bool closed) {
+  base::Result<void> add(const features::Example& example, RunPool::Kind kind) {
     SF_CHECK(!finished);
     SF_ASSIGN(DecodedExample decoded, decoder.decode(example));
     if (config.shuffle_times_seed) shuffle_history_times(decoded, *config.shuffle_times_seed);
-    if (closed) {
-      rows.on_closed(decoded);
-    } else {
-      rows.on_exposure(decoded);
-    }
-    group.push_back({closed, std::make_shared<const DecodedExample>(std::move(decoded))});
+    if (kind == RunPool::Kind::kClosed) rows.on_closed(decoded);
+    if (kind == RunPool::Kind::kExposure) rows.on_exposure(decoded);
+    group.push_back({kind, std::make_shared<const DecodedExample>(std::move(decoded))});
     if (group.size() >= config.group_examples) hand_over();
     return {};
   }
@@ -46,17 +43,20 @@ namespace {
 
 /// Drops the rows whose window never closed, and their logits.
 void keep_closed(PrequentialOutcome& outcome, std::size_t tasks) {
-  for (const PrequentialResult& result : outcome.results) {
-    SF_CHECK(result.logits.size() == outcome.rows.size() * tasks);
+  std::vector<std::vector<float>*> columns;
+  for (PrequentialResult& result : outcome.results) {
+    columns.push_back(&result.logits);
+    if (!result.frozen_logits.empty()) columns.push_back(&result.frozen_logits);
   }
+  for (const auto* column : columns) SF_CHECK(column->size() == outcome.rows.size() * tasks);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
     if (!ExposureRows::closed(outcome.rows[i])) continue;
     if (kept != i) {
       outcome.rows[kept] = std::move(outcome.rows[i]);
-      for (PrequentialResult& result : outcome.results) {
+      for (auto* column : columns) {
         for (std::size_t k = 0; k < tasks; ++k) {
-          result.logits[kept * tasks + k] = result.logits[i * tasks + k];
+          (*column)[kept * tasks + k] = (*column)[i * tasks + k];
         }
       }
     }
@@ -64,7 +64,7 @@ void keep_closed(PrequentialOutcome& outcome, std::size_t tasks) {
   }
   outcome.unmatched = outcome.rows.size() - kept;
   outcome.rows.resize(kept);
-  for (PrequentialResult& result : outcome.results) result.logits.resize(kept * tasks);
+  for (auto* column : columns) column->resize(kept * tasks);
 }
 
 }  // namespace
@@ -92,11 +92,15 @@ Prequential::Prequential(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Prequential::~Prequential() = default;
 
 base::Result<void> Prequential::on_exposure(const features::Example& example) {
-  return impl_->add(example, false);
+  return impl_->add(example, RunPool::Kind::kExposure);
+}
+
+base::Result<void> Prequential::on_frozen(const features::Example& example) {
+  return impl_->add(example, RunPool::Kind::kFrozen);
 }
 
 base::Result<void> Prequential::on_closed(const features::Example& example) {
-  return impl_->add(example, true);
+  return impl_->add(example, RunPool::Kind::kClosed);
 }
 
 base::Result<PrequentialOutcome> Prequential::finish() {

@@ -28,7 +28,8 @@ struct PrequentialRun {
 
 struct PrequentialResult {
   std::string name;
-  std::vector<float> logits;  // [rows, tasks] as served, in the order of the exposures
+  std::vector<float> logits;         // [rows, tasks] as served, in the order of the exposures
+  std::vector<float> frozen_logits;  // the same of on_frozen(); empty where it was not called
   std::uint64_t examples = 0;
   std::uint64_t batches = 0;
   std::uint64_t batches_skipped = 0;
@@ -70,6 +71,9 @@ class Prequential {
   /// The exposure as features saw it (labels are not looked at), in applied order, before the
   /// windows that it closes.
   base::Result<void> on_exposure(const features::Example& example);
+  /// Before on_exposure() of the same impression, or never in a pass: as on_frozen() of
+  /// features::ExampleObserver. Scored by the model that scores the exposure, and never learned.
+  base::Result<void> on_frozen(const features::Example& example);
   /// The example when its window has closed.
   base::Result<void> on_closed(const features::Example& example);
   /// End of input: learns what is left, the incomplete last batch included. Then the models can be

@@ -11,11 +11,20 @@ PrequentialPass::PrequentialPass(std::string name, std::unique_ptr<OnlineTrainer
 }
 
 void PrequentialPass::on_exposure(std::shared_ptr<const DecodedExample> example) {
+  add_pending({std::move(example), false});
+}
+
+void PrequentialPass::on_frozen(std::shared_ptr<const DecodedExample> example) {
+  add_pending({std::move(example), true});
+}
+
+void PrequentialPass::add_pending(Pending pending) {
   // What was closed before the first exposure of a new T may be learned now, and only now: later
   // exposures of the T before would otherwise see a newer model than its first one did.
-  if (example->slate.time_ms != now_ms_) learn_full_batches();
-  now_ms_ = example->slate.time_ms;
-  pending_.push_back(std::move(example));
+  const base::UnixMs time_ms = pending.example->slate.time_ms;
+  if (time_ms != now_ms_) learn_full_batches();
+  now_ms_ = time_ms;
+  pending_.push_back(std::move(pending));
   if (pending_.size() >= score_pending_max_) score_pending();
 }
 
@@ -26,9 +35,16 @@ void PrequentialPass::on_closed(std::shared_ptr<const DecodedExample> example) {
 void PrequentialPass::score_pending() {
   if (pending_.empty()) return;
   slates_.clear();
-  for (const auto& pending : pending_) slates_.push_back(&pending->slate);
+  for (const Pending& pending : pending_) slates_.push_back(&pending.example->slate);
   trainer_->score(slates_, logits_);
-  result_.logits.insert(result_.logits.end(), logits_.begin(), logits_.end());
+  const std::size_t tasks = trainer_->model().config.n_tasks();
+  auto from = logits_.begin();
+  for (const Pending& pending : pending_) {
+    const auto to = from + static_cast<std::ptrdiff_t>(pending.example->item_ids.size() * tasks);
+    std::vector<float>& logits = pending.frozen ? result_.frozen_logits : result_.logits;
+    logits.insert(logits.end(), from, to);
+    from = to;
+  }
   pending_.clear();
 }
 

@@ -19,11 +19,18 @@ class PrequentialPass {
                   std::size_t score_pending_max);
 
   void on_exposure(std::shared_ptr<const DecodedExample> example);
+  /// The same slate as the next exposure, of a frozen user; scored by the same model.
+  void on_frozen(std::shared_ptr<const DecodedExample> example);
   void on_closed(std::shared_ptr<const DecodedExample> example);
   PrequentialResult finish();
   [[nodiscard]] const OnlineTrainer& trainer() const { return *trainer_; }
 
  private:
+  struct Pending {
+    std::shared_ptr<const DecodedExample> example;
+    bool frozen = false;
+  };
+  void add_pending(Pending pending);
   void score_pending();
   void learn_full_batches();
   void learn(std::size_t count);
@@ -31,9 +38,9 @@ class PrequentialPass {
   PrequentialResult result_;
   std::unique_ptr<OnlineTrainer> trainer_;
   const std::size_t score_pending_max_;
-  base::UnixMs now_ms_ = 0;                                     // time of the newest exposure
-  std::vector<std::shared_ptr<const DecodedExample>> pending_;  // exposures to score, in order
-  std::deque<std::shared_ptr<const DecodedExample>> closed_;    // to learn, in order
+  base::UnixMs now_ms_ = 0;                                   // time of the newest exposure
+  std::vector<Pending> pending_;                              // to score, in order
+  std::deque<std::shared_ptr<const DecodedExample>> closed_;  // to learn, in order
   std::vector<const model::Slate*> slates_;
   std::vector<const DecodedExample*> batch_;
   std::vector<float> logits_;

@@ -86,10 +86,16 @@ void RunPool::work() {
     const auto begin = std::chrono::steady_clock::now();
     if (task->group) {
       for (const Record& record : *task->group) {
-        if (record.closed) {
-          run.pass.on_closed(record.example);
-        } else {
-          run.pass.on_exposure(record.example);
+        switch (record.kind) {
+          case Kind::kExposure:
+            run.pass.on_exposure(record.example);
+            break;
+          case Kind::kFrozen:
+            run.pass.on_frozen(record.example);
+            break;
+          case Kind::kClosed:
+            run.pass.on_closed(record.example);
+            break;
         }
       }
     } else {

@@ -20,8 +20,9 @@ namespace sirenfeed::trainer {
 /// Threads: push() and finish() by one caller.
 class RunPool {
  public:
+  enum class Kind { kExposure, kFrozen, kClosed };
   struct Record {
-    bool closed = false;  // false: an exposure
+    Kind kind = Kind::kExposure;
     std::shared_ptr<const DecodedExample> example;
   };
   using Group = std::shared_ptr<const std::vector<Record>>;  // shared by all runs; none changes it

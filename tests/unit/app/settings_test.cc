@@ -95,6 +95,55 @@ TEST(Settings, ErrorsNameTheOption) {
   EXPECT_NE(error_of(parsed("--variant squirrel")).find("squirrel"), std::string::npos);
 }
 
+TEST(Settings, AValueOutOfBoundsIsReportedAsTheOptionThatWasWritten) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"serving.request_queue_max", "0"},
+      {"serving.worker_threads", "0"},
+      {"serving.candidates_max", "0"},
+      {"serving.age_max_ms", "-1"},
+      {"serving.per_topic_share", "0"},
+      {"serving.exploration_share", "1"},
+      {"serving.model_poll_interval_ms", "0"},
+      {"serving.count_default", "0"},
+      {"serving.lag_events_max", "0"},
+      {"features.join_window_ms", "0"},
+      {"features.lateness_max_ms", "-1"},
+      {"features.history_max", "5000"},
+      {"features.sequence_max", "3"},
+      {"features.duration_unit_s", "0"},
+      {"features.memtable_bytes", "5"},
+      {"features.index_items_max", "0"},
+      {"ingest.poll_wait_ms", "0"},
+      {"ingest.poll_wait_ms", "700"},
+      {"ingest.merge_wait_max_ms", "-1"},
+      {"ingest.timestamp_min_ms", "-1"},
+      {"ingest.id_bytes_max", "0"},
+      {"ingest.batch_records_max", "0"},
+      {"model.heads", "0"},
+      {"model.heads", "5"},
+      {"model.omega0", "0"},
+      {"trainer.batch_examples", "0"},
+      {"trainer.row_rate", "-1"},
+      {"trainer.pairwise_alpha", "-1"},
+      {"simulate.users", "0"},
+      {"simulate.days", "0"},
+      {"simulate.weekly_amplitude", "-1"}};
+  for (const auto& [option, value] : wrong) {
+    const std::string message = error_of(parsed("--" + option + " " + value));
+    EXPECT_NE(message.find(option == "model.heads" && value == "5" ? "--model." : "--" + option),
+              std::string::npos)
+        << option << ": " << message;
+  }
+}
+
+TEST(Settings, AWeightOfAnUnknownTaskIsRefused) {
+  EXPECT_EQ(error_of(parsed("--serving.task_weight click=2")), "");
+  const std::string message = error_of(parsed("--serving.task_weight clicks=2"));
+  EXPECT_NE(message.find("--serving.task_weight"), std::string::npos);
+  EXPECT_NE(message.find("clicks"), std::string::npos);
+  EXPECT_NE(message.find("long_view"), std::string::npos);  // what there is
+}
+
 TEST(Settings, MinusOneTurnsAWaitOff) {
   Settings settings = parsed("--trainer.batch_linger_ms -1 --ingest.idle_flush_after_ms -1");
   ASSERT_TRUE(settings.resolve());

@@ -25,6 +25,7 @@ MetricCells random_cells(std::uint64_t seed, std::uint32_t users, std::size_t sl
         cells.impression.push_back(impression);
         cells.label.push_back(label);
         cells.probability.push_back((static_cast<double>(random() % 200) + 40 * label) / 240);
+        cells.frozen_probability.push_back((static_cast<double>(random() % 90) + label) / 91);
       }
     }
   }
@@ -48,6 +49,7 @@ MetricCells written_out(const MetricCells& cells, const UserResamples& resamples
         out.impression.push_back(100'000 * copy + cells.impression[i]);
         out.label.push_back(cells.label[i]);
         out.probability.push_back(cells.probability[i]);
+        out.frozen_probability.push_back(cells.frozen_probability[i]);
       }
     }
   }

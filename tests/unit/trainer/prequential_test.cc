@@ -242,6 +242,42 @@ TEST(Prequential, MoreRunsThanThreadsGiveWhatEachGivesAlone) {
   }
 }
 
+TEST(Prequential, AFrozenUserIsScoredByTheSameModelAndNotLearned) {
+  const auto examples = stream();
+  const Outcome alone = run(examples);
+  const model::Model start = testing::small_model();
+  auto engine =
+      *Prequential::create(testing::small_schema(), {{"siren.1", &start, testing::small_step()}},
+                           {.group_examples = 5, .score_pending_max = 7});
+  for (const Call& call : calls_of(examples)) {
+    const auto& example = examples[call.example];
+    if (call.closed) {
+      ASSERT_TRUE(engine->on_closed(example).has_value());
+      continue;
+    }
+    features::Example frozen = example;
+    if (call.example % 2 == 1) frozen.clear_history();
+    ASSERT_TRUE(engine->on_frozen(frozen).has_value());
+    ASSERT_TRUE(engine->on_exposure(example).has_value());
+  }
+  const auto outcome = *engine->finish();
+  const PrequentialResult& result = outcome.results[0];
+  EXPECT_EQ(result.logits, alone.result.logits);
+  EXPECT_EQ(model::encode_model(engine->model(0)), alone.model);
+  ASSERT_EQ(result.frozen_logits.size(), result.logits.size());
+  std::size_t row = 0, other = 0;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    for (int c = 0; c < examples[i].candidates_size(); ++c, ++row) {
+      const bool same = result.frozen_logits[3 * row] == result.logits[3 * row];
+      if (i % 2 == 0) {
+        EXPECT_TRUE(same) << i;
+      }
+      other += same ? 0 : 1;
+    }
+  }
+  EXPECT_GT(other, 200U);
+}
+
 TEST(Prequential, ShuffledTimesChangeWhatIsLearned) {
   const auto examples = stream();
   const Outcome original = run(examples);
