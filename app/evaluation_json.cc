@@ -150,6 +150,34 @@ json::array calibration_of(const EvaluationReport& report) {
   return curves;
 }
 
+json::object cost_numbers(const VariantCost& cost) {
+  return {{"dense_parameters", cost.dense_parameters},
+          {"dense_bytes", cost.dense_bytes},
+          {"table_bytes", cost.table_bytes},
+          {"flops_one", cost.flops_one},
+          {"flops_many", cost.flops_many}};
+}
+
+json::array costs_of(const EvaluationReport& report) {
+  json::object of_baseline;
+  for (const VariantCost& cost : report.costs) {
+    if (cost.variant == report.baseline) of_baseline = cost_numbers(cost);
+  }
+  json::array costs;
+  for (const VariantCost& cost : report.costs) {
+    json::object one = cost_numbers(cost);
+    json::object over;
+    for (const auto& [key, value] : of_baseline) {
+      const double baseline = value.to_number<double>();
+      over[key] = baseline > 0 ? number(one.at(key).to_number<double>() / baseline - 1) : nullptr;
+    }
+    one["variant"] = cost.variant;
+    one["over_baseline"] = of_baseline.empty() ? json::value(nullptr) : json::value(over);
+    costs.push_back(std::move(one));
+  }
+  return costs;
+}
+
 }  // namespace
 
 std::string report_json(const ReportOrigin& origin, const Evaluation& evaluation,
@@ -173,7 +201,9 @@ std::string report_json(const ReportOrigin& origin, const Evaluation& evaluation
       {"windows", windows_of(report)},
       {"parts", parts_of(report)},
       {"timelines", timelines_of(report)},
-      {"calibration", calibration_of(report)}});
+      {"calibration", calibration_of(report)},
+      {"cost_slate", {{"history_tokens", report.cost_history}, {"candidates", kCostCandidates}}},
+      {"costs", costs_of(report)}});
 }
 
 }  // namespace sirenfeed::app

@@ -90,7 +90,8 @@
     config.options = { animation: false, responsive: true, maintainAspectRatio: false, ...config.options };
     config.options.color = css('--ink');
     for (const axis of Object.values(config.options.scales)) {
-      axis.ticks = { color: quiet, maxTicksLimit: 7, maxRotation: 0, autoSkipPadding: 12, ...axis.ticks };
+      axis.ticks = { color: quiet, maxTicksLimit: innerWidth < 600 ? 4 : 7, maxRotation: 0, autoSkipPadding: 12,
+                     ...axis.ticks };
       axis.grid = { color: line };
       if (axis.title) axis.title.color = quiet;
     }
@@ -215,9 +216,10 @@
     const costs = report.costs || [];
     $('costs').hidden = costs.length === 0;
     if (!costs.length) return;
-    const shown = [['dense_parameters', 'dense parameters'], ['table_row_bytes', 'bytes a table row'],
-                   ['file_bytes', 'bytes of the model file'], ['flops_score', 'FLOPs to score'],
-                   ['flops_learn', 'FLOPs to learn']];
+    const about = report.cost_slate;
+    const shown = [['dense_parameters', 'dense parameters'], ['dense_bytes', 'dense bytes'],
+                   ['table_bytes', 'bytes of table rows'], ['flops_one', 'FLOPs, 1 candidate'],
+                   ['flops_many', `FLOPs, ${about.candidates} candidates`]];
     const body = element('tbody');
     for (const cost of costs) {
       const row = element('tr', undefined, cost.variant === report.baseline ? { class: 'baseline' } : {});
@@ -233,13 +235,12 @@
       body.append(row);
     }
     $('cost-figures').replaceChildren(head(['Variant', ...shown.map(([, title]) => title)]), body);
-    const about = report.cost_slate;
-    $('cost-note').textContent = `A slate of ${about.candidates} candidates over ${about.history_tokens} history ` +
-      `tokens, ${about.distinct_times} distinct times and ${about.distinct_tag_sets} distinct tag sets among them.`;
+    $('cost-note').textContent = `By formula, for ${about.history_tokens} history tokens that each have a time and ` +
+      'tags of their own: the angles are evaluated once for each.';
     const others = costs.filter((c) => c.over_baseline && c.variant !== report.baseline);
     chart('cost', {
       type: 'bar',
-      data: { labels: others.map((c) => c.variant), datasets: shown.filter(([key]) => key !== 'table_row_bytes').map(
+      data: { labels: others.map((c) => c.variant), datasets: shown.filter(([key]) => key !== 'dense_bytes').map(
         ([key, title], i) => ({ label: title, backgroundColor: palette[i],
                                 data: others.map((c) => 100 * c.over_baseline[key]) })) },
       options: { indexAxis: 'y', scales: { x: { title: { display: true, text: `% over ${report.baseline}` } },
