@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """`up`, everything in one process on the embedded log: events in, feeds out, nothing lost over a crash."""
+import json
 import random
+import subprocess
 import time
 
+from support.binary import BINARY, run
 from support.case import EndToEndTest, main
 from support.waiting import wait_for
 
@@ -97,6 +100,30 @@ class EmbeddedTest(EndToEndTest):
         began = time.monotonic()
         self.assertEqual(node.stop(10), 0, node.output())
         self.assertLess(time.monotonic() - began, 10)
+
+    def test_simulated_users_go_on_where_a_used_data_folder_ends(self):
+        shown = []
+        for name in ("first", "second"):
+            node = self.start(name, "up", "--clock", "event", "--data", self.folder / "data")
+            done = run("simulate", "--url", node.url(), "--simulate.users", 20, "--simulate.days", 0.4, "--json")
+            report = json.loads(done.stdout)
+            self.assertGreater(report["shown"], 100)
+            self.assertGreater(len(report["hours"]), 3)
+            self.assertLessEqual(report["share_of_optimum"], 1)
+            shown.append(report)
+            records = {key[1]: value for key, value in node.metrics().items()
+                       if key[0] == "sirenfeed_features_records_total"}
+            self.assertGreater(records["applied"], 100)
+            self.assertEqual(records["duplicate"], 0, "an id was used twice")
+            self.assertEqual(node.metric("sirenfeed_features_records_rejected_total"), 0, "behind the watermark")
+            self.assertEqual(node.stop(20), 0, node.output())
+        self.assertGreater(shown[1]["time_ms"], shown[0]["time_ms"] + 8 * 3600 * 1000)
+
+    def test_simulate_says_what_it_waits_for(self):
+        words = [BINARY, "simulate", "--url", "http://127.0.0.1:1"]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+            self.assertIn("waiting for http://127.0.0.1:1", process.stderr.readline())
+            process.terminate()
 
 
 if __name__ == "__main__":
