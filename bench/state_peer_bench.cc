@@ -1,0 +1,274 @@
+// Applied events a second against RocksDB alone: the state's own reads and writes, captured by
+// RocksDB's tracing and issued again to a fresh database with the same options (column families,
+// WAL, write buffers, cache) and the same batches, with nothing computed in between. Two captures:
+// `issued`, what the state really asks of RocksDB with its caches of decoded values, and `logical`,
+// the same writes with every read of a value that an event needs (caches off). Afterwards the two
+// databases must hold the same keys and values. SIRENFEED_KUAIRAND names the input (default: the
+// slice of tests/data).
+#include <dlfcn.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+#include <rocksdb/trace_reader_writer.h>
+#include <rocksdb/trace_record.h>
+#include <rocksdb/trace_record_result.h>
+#include <rocksdb/utilities/replayer.h>
+#include <rocksdb/write_buffer_manager.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/metrics.h"
+#include "features/feature_state.h"
+#include "ingest/event_parser.h"
+#include "ingest/ingest_loop.h"
+#include "ingest/replay_log_reader.h"
+
+namespace {
+
+using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
+using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
+
+// How the state has opened its database, and the trace that it is to write.
+struct Capture {
+  rocksdb::DBOptions options;
+  Families families;
+  std::string trace;  // "": none
+  rocksdb::DB* db = nullptr;
+};
+Capture capture;
+
+rocksdb::Status open_real(const rocksdb::DBOptions& options, const std::string& dir,
+                          const Families& families, Handles* handles, rocksdb::DB** db) {
+  using Open = rocksdb::Status (*)(const rocksdb::DBOptions&, const std::string&, const Families&,
+                                   Handles*, rocksdb::DB**);
+  static const auto open = reinterpret_cast<Open>(dlsym(
+      RTLD_NEXT,
+      "_ZN7rocksdb2DB4OpenERKNS_9DBOptionsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+      "RKSt6vectorINS_22ColumnFamilyDescriptorESaISD_EEPSC_IPNS_18ColumnFamilyHandleESaISJ_"
+      "EEPPS0_"));
+  SF_CHECK(open != nullptr);
+  return open(options, dir, families, handles, db);
+}
+
+}  // namespace
+
+// Stands before the library's: the state opens its database through it, without knowing.
+rocksdb::Status rocksdb::DB::Open(const DBOptions& options, const std::string& dir,
+                                  const Families& families, Handles* handles, DB** db) {
+  const Status status = open_real(options, dir, families, handles, db);
+  capture.options = options;
+  capture.families = families;
+  capture.db = *db;
+  if (!status.ok() || capture.trace.empty()) return status;
+  std::unique_ptr<TraceWriter> writer;
+  SF_CHECK(NewFileTraceWriter(Env::Default(), EnvOptions(), capture.trace, &writer).ok());
+  SF_CHECK((*db)->StartTrace(TraceOptions(), std::move(writer)).ok());
+  return status;
+}
+
+namespace sirenfeed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string input_file() {
+  const char* named = std::getenv("SIRENFEED_KUAIRAND");
+  return named != nullptr ? named : "tests/data/kuairand_pure/impressions_slice.csv.gz";
+}
+
+template <class T>
+T require(base::Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+/// The input as records of a log, in merge order.
+std::vector<ingest::LogRecord> raw_records() {
+  ingest::ReplayLog log(
+      require(ingest::open_replay(input_file(), ingest::ReplayFormat::kKuairand, {})));
+  const auto reader = require(log.open_reader({.name = "bench"}));
+  for (const auto topic : {ingest::Topic::kItems, ingest::Topic::kUsers,
+                           ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
+    require(reader->assign({topic, 0}, std::nullopt));
+  }
+  std::vector<ingest::LogRecord> records;
+  for (;;) {
+    ingest::PollBatch batch = require(reader->poll(std::chrono::milliseconds(0)));
+    if (batch.records.empty()) return records;
+    for (ingest::LogRecord& record : batch.records) records.push_back(std::move(record));
+  }
+}
+
+features::FeaturesConfig state_config(const std::string& dir, bool caches) {
+  features::FeaturesConfig config;
+  config.store.dir = dir;
+  config.join.lateness_max_ms = 0;
+  config.context.surfaces = {"0", "1", "2", "4", "6"};
+  config.context.duration_field = "duration_ms";
+  config.context.duration_unit_s = 0.001;
+  if (!caches) {
+    config.store.user_cache_bytes = 1;
+    config.store.item_entries_max = 64;
+    config.store.catalog_entries_max = 64;
+    config.store.pending_bytes = 1;
+  }
+  return config;
+}
+
+constexpr std::size_t kBatch = 1'000;
+
+struct Times {
+  double apply_s = 0;
+  double parse_s = 0;
+};
+
+/// The whole input through parser and state, in batches as live.
+Times run_state(const std::string& dir, bool caches, const std::string& trace) {
+  capture.trace = trace;
+  base::MetricsRegistry registry;
+  features::FeaturesProbe probe(registry);
+  const auto state = require(features::FeatureState::open(state_config(dir, caches), probe, {}));
+  std::vector<ingest::LogRecord> records = raw_records();
+  const base::EventClock clock;
+  ingest::ParserConfig parser_config;
+  parser_config.check_future = false;
+  ingest::EventParser parser(parser_config, clock);
+  Times times;
+  std::vector<ingest::InputRecord> batch;
+  for (std::size_t at = 0; at < records.size(); at += kBatch) {
+    const auto begin = Clock::now();
+    batch.clear();
+    for (std::size_t i = at; i < std::min(at + kBatch, records.size()); ++i) {
+      batch.push_back(parser.parse(std::move(records[i]), 1));
+    }
+    times.parse_s += seconds_since(begin);
+    const auto parsed = Clock::now();
+    require(state->apply(batch));
+    times.apply_s += seconds_since(parsed);
+  }
+  SF_CHECK(probe.in.value() == records.size() && probe.applied.value() == records.size());
+  if (!trace.empty()) SF_CHECK(capture.db->EndTrace().ok());
+  capture.trace.clear();
+  return times;
+}
+
+/// An open database beside the state's way of opening one.
+struct Direct {
+  explicit Direct(const std::string& dir) {
+    rocksdb::DBOptions options = capture.options;
+    // Of its own: what the state's database left in a shared one would count here.
+    options.write_buffer_manager =
+        std::make_shared<rocksdb::WriteBufferManager>(features::StoreConfig{}.memtable_bytes);
+    options.info_log.reset();
+    Families families = capture.families;
+    for (auto& family : families) family.options.compaction_filter = nullptr;  // of a closed state
+    rocksdb::DB* opened = nullptr;
+    SF_CHECK(open_real(options, dir, families, &handles, &opened).ok());
+    db.reset(opened);
+  }
+  ~Direct() {
+    for (auto* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
+  }
+  Direct(const Direct&) = delete;
+  Direct& operator=(const Direct&) = delete;
+
+  Handles handles;
+  std::unique_ptr<rocksdb::DB> db;
+};
+
+struct Replayed {
+  double seconds = 0;
+  std::size_t reads = 0;
+  std::size_t writes = 0;
+};
+
+Replayed replay(const std::string& trace, const std::string& dir) {
+  const Direct direct(dir);
+  std::unique_ptr<rocksdb::TraceReader> reader;
+  SF_CHECK(
+      rocksdb::NewFileTraceReader(rocksdb::Env::Default(), rocksdb::EnvOptions(), trace, &reader)
+          .ok());
+  std::unique_ptr<rocksdb::Replayer> replayer;
+  SF_CHECK(direct.db->NewDefaultReplayer(direct.handles, std::move(reader), &replayer).ok());
+  SF_CHECK(replayer->Prepare().ok());
+  std::vector<std::unique_ptr<rocksdb::TraceRecord>> records;
+  Replayed result;
+  for (;;) {
+    std::unique_ptr<rocksdb::TraceRecord> record;
+    if (!replayer->Next(&record).ok()) break;
+    const bool write = record->GetTraceType() == rocksdb::kTraceWrite;
+    ++(write ? result.writes : result.reads);
+    records.push_back(std::move(record));
+  }
+  const auto begin = Clock::now();
+  for (const auto& record : records) {
+    const rocksdb::Status status = replayer->Execute(record, nullptr);
+    SF_CHECK(status.ok() || status.IsNotFound());
+  }
+  result.seconds = seconds_since(begin);
+  return result;
+}
+
+/// Every key and value of two databases, in every family.
+void check_equal(const std::string& one, const std::string& other) {
+  const Direct a(one);
+  const Direct b(other);
+  std::size_t keys = 0;
+  for (std::size_t family = 0; family < a.handles.size(); ++family) {
+    const std::unique_ptr<rocksdb::Iterator> x(a.db->NewIterator({}, a.handles[family]));
+    const std::unique_ptr<rocksdb::Iterator> y(b.db->NewIterator({}, b.handles[family]));
+    x->SeekToFirst();
+    for (y->SeekToFirst(); x->Valid() && y->Valid(); x->Next(), y->Next(), ++keys) {
+      SF_CHECK(x->key() == y->key() && x->value() == y->value());
+    }
+    SF_CHECK(!x->Valid() && !y->Valid());
+  }
+  std::printf("both databases hold the same %zu keys and values\n", keys);
+}
+
+void run(const std::filesystem::path& folder) {
+  const auto dir = [&](const char* name) { return (folder / name).string(); };
+  const std::size_t events = raw_records().size();
+  const Times ours = run_state(dir("ours"), true, "");
+  run_state(dir("issued"), true, dir("issued.trace"));
+  run_state(dir("logical"), false, dir("logical.trace"));
+  const Replayed issued = replay(dir("issued.trace"), dir("direct-issued"));
+  const Replayed logical = replay(dir("logical.trace"), dir("direct-logical"));
+  check_equal(dir("ours"), dir("direct-issued"));
+  const auto rate = [&](double seconds) { return static_cast<double>(events) / seconds; };
+  std::printf("%zu events, batches of %zu\n", events, kBatch);
+  std::printf("state, parse excluded   %9.0f events/s\n", rate(ours.apply_s));
+  std::printf("state, parse included   %9.0f events/s\n", rate(ours.apply_s + ours.parse_s));
+  const auto print = [&](const char* name, const Replayed& direct) {
+    std::printf("RocksDB, %-14s %9.0f events/s  (%zu reads, %zu batches)  state/RocksDB %.2f\n",
+                name, rate(direct.seconds), direct.reads, direct.writes,
+                direct.seconds / ours.apply_s);
+  };
+  print("issued", issued);
+  print("logical reads", logical);
+}
+
+}  // namespace
+}  // namespace sirenfeed
+
+int main() {
+  std::string pattern = std::filesystem::temp_directory_path() / "sirenfeed-bench-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) return 1;
+  sirenfeed::run(pattern);
+  std::filesystem::remove_all(pattern);
+  return 0;
+}
