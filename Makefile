@@ -1,9 +1,10 @@
 # The front door: every everyday command. `make help` lists them.
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 20
 BUILD := build/release
 DEBUG := build/debug
 
-.PHONY: help setup build demo test test-fast test-asan bench format lint clean
+.PHONY: help setup build demo test test-fast test-asan fuzz bench format lint clean
 
 help:  ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,12 @@ test-asan:  ## The unit tests under AddressSanitizer and UndefinedBehaviorSaniti
 	cmake --preset asan -DSIRENFEED_BENCH=OFF > /dev/null
 	cmake --build build/asan --target unit_tests -j $(JOBS)
 	ctest --test-dir build/asan --output-on-failure -L unit -E '^tidy' -j $(JOBS)
+
+fuzz:  ## Every libFuzzer target for FUZZ_SECONDS (20), from the checked-in seeds
+	@scripts/setup.sh build test lint
+	cmake --preset fuzz -DFUZZ_SECONDS=$(FUZZ_SECONDS) > /dev/null
+	cmake --build build/fuzz --target fuzz -j $(JOBS)
+	ctest --test-dir build/fuzz --output-on-failure -L fuzz -j $(JOBS)
 
 bench:  ## Benchmarks, printed with machine and commit
 	@scripts/setup.sh build test

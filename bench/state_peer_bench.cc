@@ -5,7 +5,6 @@
 // the same writes with every read of a value that an event needs (caches off). Afterwards the two
 // databases must hold the same keys and values. SIRENFEED_KUAIRAND names the input (default: the
 // slice of tests/data).
-#include <dlfcn.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
 #include <rocksdb/trace_reader_writer.h>
@@ -44,32 +43,32 @@ struct Capture {
 };
 Capture capture;
 
-rocksdb::Status open_real(const rocksdb::DBOptions& options, const std::string& dir,
-                          const Families& families, Handles* handles, rocksdb::DB** db) {
-  using Open = rocksdb::Status (*)(const rocksdb::DBOptions&, const std::string&, const Families&,
-                                   Handles*, rocksdb::DB**);
-  static const auto open = reinterpret_cast<Open>(dlsym(
-      RTLD_NEXT,
-      "_ZN7rocksdb2DB4OpenERKNS_9DBOptionsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
-      "RKSt6vectorINS_22ColumnFamilyDescriptorESaISD_EEPSC_IPNS_18ColumnFamilyHandleESaISJ_"
-      "EEPPS0_"));
-  SF_CHECK(open != nullptr);
-  return open(options, dir, families, handles, db);
-}
-
 }  // namespace
 
-// Stands before the library's: the state opens its database through it, without knowing.
-rocksdb::Status rocksdb::DB::Open(const DBOptions& options, const std::string& dir,
-                                  const Families& families, Handles* handles, DB** db) {
-  const Status status = open_real(options, dir, families, handles, db);
+// The linker gives every call of rocksdb::DB::Open in this program to open_captured (--wrap in
+// bench/CMakeLists.txt): the state opens its database through it without knowing.
+#define OPEN_SYMBOL                                                                            \
+  "_ZN7rocksdb2DB4OpenERKNS_9DBOptionsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE" \
+  "RKSt6vectorINS_22ColumnFamilyDescriptorESaISD_EEPSC_IPNS_18ColumnFamilyHandleESaISJ_EEPPS0_"
+rocksdb::Status open_real(const rocksdb::DBOptions& options, const std::string& dir,
+                          const Families& families, Handles* handles,
+                          rocksdb::DB** db) __asm__("__real_" OPEN_SYMBOL);
+rocksdb::Status open_captured(const rocksdb::DBOptions& options, const std::string& dir,
+                              const Families& families, Handles* handles,
+                              rocksdb::DB** db) __asm__("__wrap_" OPEN_SYMBOL);
+
+rocksdb::Status open_captured(const rocksdb::DBOptions& options, const std::string& dir,
+                              const Families& families, Handles* handles, rocksdb::DB** db) {
+  const rocksdb::Status status = open_real(options, dir, families, handles, db);
   capture.options = options;
   capture.families = families;
   capture.db = *db;
   if (!status.ok() || capture.trace.empty()) return status;
-  std::unique_ptr<TraceWriter> writer;
-  SF_CHECK(NewFileTraceWriter(Env::Default(), EnvOptions(), capture.trace, &writer).ok());
-  SF_CHECK((*db)->StartTrace(TraceOptions(), std::move(writer)).ok());
+  const rocksdb::EnvOptions env_options;
+  std::unique_ptr<rocksdb::TraceWriter> writer;
+  SF_CHECK(rocksdb::NewFileTraceWriter(rocksdb::Env::Default(), env_options, capture.trace, &writer)
+               .ok());
+  SF_CHECK((*db)->StartTrace(rocksdb::TraceOptions(), std::move(writer)).ok());
   return status;
 }
 

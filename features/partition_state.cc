@@ -111,7 +111,9 @@ base::Result<ingest::InputRecord> decode_held(std::string_view value) {
   record.log_time_ms = in.zigzag();
   record.hash = in.fixed<std::uint64_t>();
   record.payload = in.bytes();
-  if (version != kHeldVersion || !in.finished()) return corrupt("held record");
+  const bool known = record.source.topic <= ingest::Topic::kClicks &&
+                     record.source.topic != ingest::Topic::kRequests;
+  if (version != kHeldVersion || !in.finished() || !known) return corrupt("held record");
   // The payload was good when it was held: parsing it again, within any limits, keeps one format.
   ingest::ParserConfig config;
   config.message_bytes_max = config.items_max = config.text_bytes_max = SIZE_MAX;

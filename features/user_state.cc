@@ -33,17 +33,25 @@ std::span<const T> bucket_range(const std::vector<T>& sorted, std::size_t bucket
   return {begin, end};
 }
 
+// Differences wrap around: of damaged bytes any time may come.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 // `with_p0`: the user has residuals of the extended set.
 void encode_entry(Encoder& out, const SequenceEntry& entry, bool with_p0, base::UnixMs& time,
                   ingest::Offset& offset) {
   out.fixed(entry.item);
-  out.zigzag(entry.time_ms - time);
-  out.zigzag(entry.offset - offset);
+  out.zigzag(minus(entry.time_ms, time));
+  out.zigzag(minus(entry.offset, offset));
   out.fixed(entry.surface);
   out.varint(entry.actions.size() * 2 + (entry.exposed ? 1 : 0));
   for (const ActionMark& mark : entry.actions) {
     out.byte(static_cast<std::uint8_t>(2U * mark.type + (mark.value ? 1U : 0U)));
-    out.zigzag(mark.time_ms - entry.time_ms);
+    out.zigzag(minus(mark.time_ms, entry.time_ms));
     if (mark.value) out.fixed(*mark.value);
   }
   if (with_p0 && entry.exposed) out.fixed(entry.p0);
@@ -54,8 +62,8 @@ void encode_entry(Encoder& out, const SequenceEntry& entry, bool with_p0, base::
 SequenceEntry decode_entry(Decoder& in, bool with_p0, base::UnixMs& time, ingest::Offset& offset) {
   SequenceEntry entry;
   entry.item = in.fixed<Key>();
-  entry.time_ms = time += in.zigzag();
-  entry.offset = offset += in.zigzag();
+  entry.time_ms = time = plus(time, in.zigzag());
+  entry.offset = offset = plus(offset, in.zigzag());
   entry.surface = in.fixed<Key>();
   const std::uint64_t actions = in.varint();
   entry.exposed = (actions & 1U) != 0;
@@ -63,7 +71,7 @@ SequenceEntry decode_entry(Decoder& in, bool with_p0, base::UnixMs& time, ingest
     ActionMark mark;
     const std::uint8_t type = in.byte();
     mark.type = static_cast<ActionType>(type >> 1U);
-    mark.time_ms = entry.time_ms + in.zigzag();
+    mark.time_ms = plus(entry.time_ms, in.zigzag());
     if ((type & 1U) != 0) mark.value = in.fixed<float>();
     entry.actions.push_back(mark);
   }
@@ -80,16 +88,20 @@ void encode_pairs(Encoder& out, std::span<const Pair> pairs) {
     pair.counter.encode(out);
   }
 }
+// False: not in their order, or of another bucket. They would be looked for in vain.
 template <class Pair>
-void decode_pairs(Decoder& in, std::vector<Pair>& pairs) {
+bool decode_pairs(Decoder& in, std::size_t bucket, std::vector<Pair>& pairs) {
   const std::size_t count = in.count(15);
   for (std::size_t i = 0; i < count; ++i) {
     Pair pair;
     pair.key = in.fixed<Key>();
     pair.kind = static_cast<PairKind>(in.byte());
     pair.counter.decode(in);
+    if (bucket_of(pair.key) != bucket) return false;
+    if (!pairs.empty() && !ByPair()(pairs.back(), ByPair::Id(pair.key, pair.kind))) return false;
     pairs.push_back(pair);
   }
+  return true;
 }
 
 template <class Pair>
@@ -344,13 +356,16 @@ base::Result<void> UserState::decode_section(std::size_t section, std::string_vi
       SeenItem entry;
       entry.item = in.fixed<Key>();
       entry.first_ms = in.zigzag();
+      const bool in_order = seen.empty() || seen.back().item < entry.item;
+      if (!in_order || seen_section(entry.item) != section) return corrupt("seen set");
       seen.push_back(entry);
     }
     if (!in.finished()) return corrupt("seen set");
   } else {
-    decode_pairs(in, pairs);
-    if (!residuals.empty()) decode_pairs(in, residual_pairs);
-    if (!in.finished()) return corrupt("counters");
+    const std::size_t bucket = section - 1 - kUserBuckets;
+    const bool in_order = decode_pairs(in, bucket, pairs) &&
+                          (residuals.empty() || decode_pairs(in, bucket, residual_pairs));
+    if (!in_order || !in.finished()) return corrupt("counters");
   }
   return {};
 }

@@ -21,6 +21,7 @@ using base::ErrorCode;
 
 constexpr base::UnixMs kClickDelayMs = 1'000;
 constexpr base::UnixMs kPlayMaxMs = 600'000;
+constexpr base::UnixMs kTimeEnd = 253'402'300'800'000;  // year 10000
 
 enum Column : std::size_t {
   kTimeMs,
@@ -100,6 +101,9 @@ class KuairandReader final : public ReplayReader {
     }
     Row row;
     SF_ASSIGN(row.time_ms, integer("time_ms", field(kTimeMs), 0));
+    if (row.time_ms >= kTimeEnd) {
+      return rows_->bad_field("time_ms", "a time before the year 10000", field(kTimeMs));
+    }
     if (row.time_ms < newest_ms_) {
       return rows_->bad_field(
           "time_ms", fmt::format("rows in time order, so at least {}", newest_ms_), field(kTimeMs));

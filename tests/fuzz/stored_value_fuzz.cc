@@ -27,6 +27,7 @@ void check(std::string_view value, const Decode& decode, const Encode& encode) {
   const auto first = decode(value);
   if (!first) return;
   const std::string written = encode(*first);
+  if (written.empty()) return;  // an empty section: it has no value
   const auto second = decode(written);
   SF_CHECK(second.has_value());
   SF_CHECK(encode(*second) == written);

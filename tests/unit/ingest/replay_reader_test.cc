@@ -135,6 +135,9 @@ TEST_F(ReplayReaderTest, KuairandErrorsNameFileLineColumnAndExpectation) {
   EXPECT_EQ(error("1650812741435,u,v,a,t,1,0,0,0,0,0,0,1,\n"),
             "impressions.csv.gz:3: time_ms: expected rows in time order, so at least "
             "1650812741436, got '1650812741435'");
+  EXPECT_EQ(error("9223372036854775807,u,v,a,t,1,0,1,0,0,0,0,1,\n"),
+            "impressions.csv.gz:3: time_ms: expected a time before the year 10000, got "
+            "'9223372036854775807'");
   EXPECT_EQ(error("1650812741436,,v,a,t,1,0,0,0,0,0,0,1,\n"),
             "impressions.csv.gz:3: user_id: expected an id, got ''");
   EXPECT_TRUE(error("1650812741436,\xff,v,a,t,1,0,0,0,0,0,0,1,\n").find("UTF-8") !=
