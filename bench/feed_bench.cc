@@ -39,8 +39,13 @@ WorldOptions bench_options() {
 }
 
 /// A world of 4,000 items whose users have `history` exposures each, a third of them clicked.
-std::unique_ptr<ServedWorld> make_world(int history) {
-  auto world = std::make_unique<ServedWorld>(bench_options());
+/// `towers` of the model beside the transformer: 0 none, 1 the counter tower, 2 the cross tower
+/// too.
+std::unique_ptr<ServedWorld> make_world(int history, int towers) {
+  WorldOptions options = bench_options();
+  if (towers > 0) options.towers.emplace_back("counter");
+  if (towers > 1) options.towers.emplace_back("cross");
+  auto world = std::make_unique<ServedWorld>(options);
   std::vector<ingest::EventBody> events;
   for (int i = 0; i < kItems; ++i) {
     events.emplace_back(
@@ -62,11 +67,11 @@ std::unique_ptr<ServedWorld> make_world(int history) {
   return world;
 }
 
-ServedWorld& world_of(int history) {
+ServedWorld& world_of(int history, int towers) {
   // Never destroyed: RocksDB's own statics are gone by the time that ours would close it.
-  static auto& worlds = *new std::map<int, std::unique_ptr<ServedWorld>>();
-  auto& world = worlds[history];
-  if (!world) world = make_world(history);
+  static auto& worlds = *new std::map<std::pair<int, int>, std::unique_ptr<ServedWorld>>();
+  auto& world = worlds[{history, towers}];
+  if (!world) world = make_world(history, towers);
   return *world;
 }
 
@@ -104,7 +109,7 @@ double quantile(std::vector<double>& values, double q) {
 }
 
 void BM_Feed(benchmark::State& state) {
-  ServedWorld& world = world_of(static_cast<int>(state.range(0)));
+  ServedWorld& world = world_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
   std::vector<double> took_ms;
   std::vector<double> cpu_ms;
   std::map<std::string, double> stages_ms;
@@ -141,7 +146,11 @@ void BM_Feed(benchmark::State& state) {
   state.counters["scored"] = candidates / requests;
   for (const auto& [stage, ms] : stages_ms) state.counters[stage + "_ms"] = ms / requests;
 }
-BENCHMARK(BM_Feed)->Arg(64)->Arg(128)->MinTime(3)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Feed)
+    ->ArgNames({"history", "towers"})
+    ->ArgsProduct({{64, 128}, {0, 1, 2}})
+    ->MinTime(3)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace sirenfeed::serving

@@ -20,6 +20,7 @@
 #include "features/feature_state.h"
 #include "ingest/event_json.h"
 #include "ingest/ingest_loop.h"
+#include "model/cross_tower.h"
 #include "model/model_store.h"
 #include "serving/api.h"
 #include "serving/feed_service.h"
@@ -46,6 +47,7 @@ struct WorldOptions {
   serving::ServingConfig serving;
   ingest::Partition partitions = 2;
   bool http = false;
+  std::vector<std::string> towers;  // of the published models; a cross tower is half full
 };
 
 class ServedWorld {
@@ -210,10 +212,18 @@ class ServedWorld {
     config.context_surfaces = features_config.context.surfaces;
     config.time_reference_ms = kWorldStart;
     config.seed = seed;
+    config.towers = options.towers;
     model::Model model = *model::make_model(config);
     std::mt19937_64 random(seed);
     std::normal_distribution<float> noise(0, 0.05F);
     for (float& value : model.dense) value += noise(random);
+    constexpr std::size_t kCrossRows = std::size_t{1} << (model::kCrossBits - 1);
+    while (model.cross.width() > 0 && model.cross.size() < kCrossRows) {
+      const model::Key key = random() >> (64U - model::kCrossBits);
+      for (float& weight : model.cross.row_at(model.cross.find_or_create(key))) {
+        weight = noise(random);
+      }
+    }
     return model;
   }
 
