@@ -63,7 +63,9 @@ void BasicEmbeddingTable<T>::copy_rows(std::span<const Key> keys, T* out) const 
     }
     for (std::size_t i = 0; i < count; ++i) {
       found[i] = *slots_.at(home_of(block[i], mask));
-      if (found[i] != kNoRow) __builtin_prefetch(keys_.at(found[i]));
+      if (found[i] == kNoRow) continue;
+      __builtin_prefetch(keys_.at(found[i]));
+      rows_.prefetch_place(found[i]);
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (found[i] != kNoRow && *keys_.at(found[i]) != block[i]) found[i] = index_of(block[i]);

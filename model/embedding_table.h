@@ -65,7 +65,9 @@ class BasicEmbeddingTable {
   [[nodiscard]] TableChanges changes_since(const BasicEmbeddingTable& before) const;
 
  private:
-  static constexpr unsigned kRowPageBits = 5;   // 32 rows: 4 KiB at the default width
+  // 8 rows, 1 KiB at the default width: a second of training touches rows all over a large table,
+  // and each of them clones its page.
+  static constexpr unsigned kRowPageBits = 3;
   static constexpr unsigned kKeyPageBits = 7;   // 1 KiB
   static constexpr unsigned kSlotPageBits = 8;  // 1 KiB
 

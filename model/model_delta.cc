@@ -39,8 +39,17 @@ std::string encode_delta(const Model& before, const Model& model) {
   return writer.finish(config_to_json(model.config, model.statistics.context_examples));
 }
 
-base::Result<Model> apply_delta(const Model& before, std::string_view bytes) {
-  SF_ASSIGN(const SafetensorsView content, parse_safetensors(bytes));
+namespace {
+
+struct TableDelta {
+  FileRows rows;
+  std::vector<std::int64_t> erased;
+};
+
+/// The model with everything new but its tables, and what is to be done to these, in the order of
+/// tables_of.
+base::Result<Model> read_delta(const Model& before, const SafetensorsView& content,
+                               std::vector<TableDelta>& tables) {
   SF_ASSIGN(const ParsedConfig parsed, read_config(content));
   if (!same_shape(before.config, parsed.config)) {
     return fail(ErrorCode::kCorrupt, "the delta is of a model with another configuration");
@@ -50,19 +59,39 @@ base::Result<Model> apply_delta(const Model& before, std::string_view bytes) {
   model.statistics.context_examples = parsed.context_examples;
   TensorReader reader(content);
   SF_TRY(reader.read_all_but_tables(model));
-  for (EmbeddingTable* each : tables_of(model)) {
-    EmbeddingTable& table = *each;
-    SF_ASSIGN(const FileRows rows, reader.read_rows(table));
-    SF_ASSIGN(const auto erased, reader.read_keys(table.name() + ".erased"));
-    for (const std::int64_t key : erased) {
+  for (const EmbeddingTable* table : tables_of(before)) {
+    TableDelta& delta = tables.emplace_back();
+    SF_ASSIGN(delta.rows, reader.read_rows(*table));
+    SF_ASSIGN(delta.erased, reader.read_keys(table->name() + ".erased"));
+  }
+  SF_TRY(reader.check_all_known());
+  return model;
+}
+
+}  // namespace
+
+base::Result<void> check_delta(const Model& before, std::string_view bytes) {
+  SF_ASSIGN(const SafetensorsView content, parse_safetensors(bytes));
+  std::vector<TableDelta> tables;
+  SF_TRY(read_delta(before, content, tables));
+  return {};
+}
+
+base::Result<Model> apply_delta(const Model& before, std::string_view bytes) {
+  SF_ASSIGN(const SafetensorsView content, parse_safetensors(bytes));
+  std::vector<TableDelta> deltas;
+  SF_ASSIGN(Model model, read_delta(before, content, deltas));
+  const std::vector<EmbeddingTable*> tables = tables_of(model);
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    EmbeddingTable& table = *tables[t];
+    for (const std::int64_t key : deltas[t].erased) {
       if (table.erase(static_cast<Key>(key)) == kNoRow) {
         return fail(ErrorCode::kCorrupt, "the delta erases {} {:016x}, which has no row",
                     table.name(), static_cast<Key>(key));
       }
     }
-    put_rows(rows, table);
+    put_rows(deltas[t].rows, table);
   }
-  SF_TRY(reader.check_all_known());
   return model;
 }
 

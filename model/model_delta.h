@@ -21,6 +21,10 @@ namespace sirenfeed::model {
 /// decode_model; kCorrupt also for another shape and for an erased key that `before` has not.
 [[nodiscard]] base::Result<Model> apply_delta(const Model& before, std::string_view bytes);
 
+/// Whether apply_delta would take it, without the work on the tables: whatever is not about keys
+/// that are erased.
+[[nodiscard]] base::Result<void> check_delta(const Model& before, std::string_view bytes);
+
 /// About how long encode_model's answer is, in bytes: what a delta is worth comparing with.
 [[nodiscard]] std::size_t full_file_bytes(const Model& model);
 

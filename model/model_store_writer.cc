@@ -26,6 +26,11 @@ tl::unexpected<base::Error> not_published(const base::Error& error) {
   return fail(ErrorCode::kInternal, "not published: {}", error.message);
 }
 
+base::Result<void> check_model(std::string_view bytes) {
+  SF_TRY(decode_model(bytes));
+  return {};
+}
+
 }  // namespace
 
 base::Result<void> ModelStoreConfig::validate() const {
@@ -140,10 +145,12 @@ base::Result<ModelStoreWriter::Impl::Payload> ModelStoreWriter::Impl::make_paylo
     payload.is_delta = payload.bytes.size() <= full_file_bytes(model) / 2;
   }
   if (!payload.is_delta) payload.bytes = encode_model(model);
-  auto read_back =
-      payload.is_delta ? apply_delta(before->model, payload.bytes) : decode_model(payload.bytes);
-  if (!read_back) return not_published(read_back.error());
-  auto logits = canaries_of(*read_back);
+  if (const auto checked =
+          payload.is_delta ? check_delta(before->model, payload.bytes) : check_model(payload.bytes);
+      !checked) {
+    return not_published(checked.error());
+  }
+  auto logits = canaries_of(model);
   if (!logits) return not_published(logits.error());
   payload.canary_logits = *std::move(logits);
   return payload;

@@ -37,7 +37,11 @@ class PagedArray {
     return chapters_[index >> kChapterBits]->pages[page_in_chapter(index)]->values() +
            (index & kPageMask) * stride_;
   }
-  /// The same to write to.
+  /// Fetches what at() will look at before it comes to the element.
+  void prefetch_place(std::size_t index) const {
+    __builtin_prefetch(&chapters_[index >> kChapterBits]->pages[page_in_chapter(index)]);
+  }
+  /// The element, to write to.
   [[nodiscard]] T* writable(std::size_t index) {
     Ref<Chapter>& chapter = chapters_[index >> kChapterBits];
     if (chapter.shared()) chapter = Ref<Chapter>(new Chapter(*chapter));

@@ -88,9 +88,9 @@ struct FeedConfig {
 
 /// The hot swap (model_slot.h).
 struct ModelSlotConfig {
-  std::chrono::milliseconds poll_interval{200};  // a new version is served within 1 s
-  double canary_logit_abs_max = 30;              // beyond it a model is refused
-  std::size_t history_versions_max = 2000;       // points of the metric time series
+  std::chrono::milliseconds poll_interval{50};  // of two small files
+  double canary_logit_abs_max = 30;             // beyond it a model is refused
+  std::size_t history_versions_max = 2000;      // points of the metric time series
   [[nodiscard]] base::Result<void> validate() const;
 };
 
