@@ -35,6 +35,14 @@ class ModelSlotTest : public testing::Test {
     return std::make_unique<ModelSlot>(config_, dir_.string(), clock_, probe_);
   }
 
+  /// Observations of sirenfeed_serving_example_to_served_seconds.
+  std::uint64_t measured() const {
+    const std::string text = registry_.exposition();
+    const std::string name = "\nsirenfeed_serving_example_to_served_seconds_count ";
+    const std::size_t at = text.find(name);
+    return at == std::string::npos ? 999 : std::stoull(text.substr(at + name.size()));
+  }
+
   ModelSlotConfig config_;
   const std::filesystem::path dir_;
   base::MetricsRegistry registry_;
@@ -121,6 +129,75 @@ TEST_F(ModelSlotTest, PinRollbackAndUnpinTakeEffectBeforeTheyReturn) {
   EXPECT_EQ(models->status().version, 2U);
   EXPECT_FALSE(models->pin(99));
   EXPECT_EQ(models->status().version, 2U);
+}
+
+/// A model whose next versions are deltas.
+model::Model large_model() {
+  model::ModelConfig config;
+  config.context_names = {"a", "b"};
+  model::Model model = *model::make_model(config);
+  for (model::Key key = 1; key <= 4000; ++key) {
+    model.table(model::TableId::kItem).find_or_create(key * 0x9E3779B97F4A7C15ULL);
+  }
+  return model;
+}
+
+TEST_F(ModelSlotTest, FollowsDeltasAndMeasuresFromTheOldestArrivalThatTheyBring) {
+  const auto models = slot();
+  model::Model model = large_model();
+  ASSERT_TRUE(store_->publish(model, kWorldStart));
+  ASSERT_TRUE(models->poll_once());
+  EXPECT_EQ(measured(), 0U);
+  for (int i = 1; i <= 2; ++i) {  // both before the next look
+    model.table(model::TableId::kItem).row_at(7)[0] += 1;
+    ASSERT_TRUE(store_->publish(model, kWorldStart, "{}",
+                                {.first_ms = kWorldStart - i * 1000, .last_ms = kWorldStart}));
+  }
+  ASSERT_TRUE(*models->poll_once());
+  EXPECT_EQ(models->status().version, 3U);
+  const model::EmbeddingTable& served = models->current()->model.table(model::TableId::kItem);
+  const model::Key changed = model.table(model::TableId::kItem).key_at(7);
+  EXPECT_EQ(served.row_at(served.index_of(changed))[0], 2.0F);
+  EXPECT_EQ(models->current()->first_arrival_ms, kWorldStart - 2000);
+  EXPECT_EQ(measured(), 1U);
+}
+
+TEST_F(ModelSlotTest, AHoleInTheChainOrAnEmptyCurrentLeavesTheServedModel) {
+  const auto models = slot();
+  model::Model model = large_model();
+  ASSERT_TRUE(store_->publish(model, kWorldStart));
+  ASSERT_TRUE(models->poll_once());
+  for (int i = 0; i < 2; ++i) {
+    model.table(model::TableId::kItem).row_at(7)[0] += 1;
+    ASSERT_TRUE(store_->publish(model, kWorldStart));
+  }
+  std::filesystem::remove_all(dir_ / "versions" / "2");
+  ASSERT_FALSE(models->poll_once());
+  ASSERT_TRUE(models->poll_once());
+  EXPECT_EQ(models->status().version, 1U);
+  EXPECT_NE(models->status().last_error.find("version 2, which is missing"), std::string::npos);
+  EXPECT_EQ(probe_.model_refused.value(), 1U);
+  ASSERT_TRUE(store_->write_full(kWorldStart));
+  ASSERT_TRUE(*models->poll_once()) << "healed by a full file";
+  EXPECT_EQ(models->status().version, 3U);
+
+  std::ofstream(dir_ / "CURRENT", std::ios::trunc).flush();
+  EXPECT_FALSE(models->poll_once());
+  EXPECT_FALSE(models->poll_once());
+  EXPECT_EQ(models->status().version, 3U);
+  EXPECT_EQ(probe_.model_refused.value(), 2U) << "counted once";
+}
+
+TEST_F(ModelSlotTest, ARollbackCountsTheDamagedVersionsThatItPassesOver) {
+  const auto models = slot();
+  publish();
+  publish();
+  publish();
+  ASSERT_TRUE(models->poll_once());
+  std::filesystem::resize_file(dir_ / "versions" / "2" / "model.safetensors", 100);
+  EXPECT_EQ(*models->rollback(), 1U);
+  EXPECT_EQ(models->status().version, 1U);
+  EXPECT_EQ(probe_.model_refused.value(), 1U);
 }
 
 }  // namespace
