@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line: help with examples, exit codes, configuration from options, file and environment, and `score`."""
 import csv
+import gzip
 import json
 import math
 import re
@@ -127,6 +128,37 @@ class CommandLineTest(EndToEndTest):
         self.assertLess(statistics.fmean(abs(a - b) for a, b in pairs), 0.08)
         report = json.loads((self.folder / "r.json").read_text())
         self.assertTrue(report)
+
+    def test_a_file_of_written_defaults_leaves_a_commands_own_defaults_alone(self):
+        file = inputs.cut_kuairand(self.folder / "cut.csv.gz", 500)
+        (self.folder / "defaults.toml").write_text(run("config").stdout)
+        for name, more in (("plain", []), ("written", ["--config", self.folder / "defaults.toml"])):
+            run("evaluate", file, "--format", "kuairand", "--predictions", self.folder / f"{name}.csv", *more)
+        self.assertEqual((self.folder / "plain.csv").read_bytes(), (self.folder / "written.csv").read_bytes())
+
+    def test_a_simulated_log_can_be_evaluated_and_its_report_read(self):
+        log, truth = self.folder / "log.ndjson.gz", self.folder / "truth.csv.gz"
+        written = json.loads(run("simulate", "--write", log, "--truth", truth, "--simulate.users", 40,
+                                 "--simulate.days", 2, "--items-per-visit", 3, "--json").stdout)
+        with gzip.open(truth, "rt", encoding="utf-8") as table:
+            rows = list(csv.DictReader(table))
+        self.assertEqual(len(rows), written["shown"])
+        self.assertGreater(written["bayes_auc"], 0.7)
+        run("evaluate", log, "--variant", "ordinal,siren", "--seeds", 2, "--json", self.folder / "r.json", "--html",
+            self.folder / "r.html", "--bootstrap", 50, "--frozen-users")
+        report = json.loads((self.folder / "r.json").read_text())
+        self.assertEqual(report["records_rejected"], 0)
+        whole = [part for part in report["parts"] if part["slice"] == "all" and part["task"] == "click"]
+        self.assertEqual(max(part["rows"] for part in whole), written["shown"])
+        for variant in whole[0]["variants"]:
+            for key in ("ne", "auc", "gauc_user_day_frozen", "auc_within_impression", "ndcg10", "map", "mrr"):
+                self.assertIsNotNone(variant["mean"][key], key)
+        compared = whole[0]["variants"][1]["comparison"]
+        self.assertLess(compared["low"]["auc"], compared["high"]["auc"])
+        self.assertEqual([cost["variant"] for cost in report["costs"]], ["ordinal", "siren"])
+        page = (self.folder / "r.html").read_text()
+        self.assertNotIn("src=", page.split("<script")[0])
+        self.assertIn(report["commit"], page)
 
     def test_score_names_the_line_that_is_wrong(self):
         file = inputs.cut_kuairand(self.folder / "cut.csv.gz", 300)
