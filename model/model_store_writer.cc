@@ -165,6 +165,8 @@ base::Result<void> ModelStoreWriter::Impl::write_version(const Payload& payload,
   SF_TRY(write_file(writing + "/manifest.json", manifest_to_json(manifest)));
   SF_TRY(sync_folder(writing));
   std::error_code error;
+  // An attempt that failed after its rename left a version that CURRENT never named.
+  fs::remove_all(version_dir(config.dir, manifest.version), error);
   fs::rename(writing, version_dir(config.dir, manifest.version), error);
   if (error) {
     return fail(ErrorCode::kStorage, "{}: cannot rename into place: {}", writing, error.message());

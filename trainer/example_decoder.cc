@@ -12,6 +12,9 @@ namespace sirenfeed::trainer {
 
 namespace {
 
+constexpr std::int64_t kTimeMaxMs = 253'402'300'799'999;  // the last of the year 9999
+constexpr std::int64_t kTimeNone = std::numeric_limits<std::int64_t>::min();  // has no |·|
+
 using base::ErrorCode;
 using base::fail;
 
@@ -158,6 +161,12 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
   SF_TRY(check_schema("context features", example.context_schema(), context_schema_));
   SF_TRY(check_schema("actions", example.action_schema(), action_schema_));
   SF_TRY(check_schema("tasks", example.task_schema(), task_schema_));
+
+  // T_ref and the expiry of rows follow the newest time learned and never go back.
+  if (example.time_ms() == kTimeNone || std::abs(example.time_ms()) > kTimeMaxMs) {
+    return fail(ErrorCode::kDecode, "example has the time {}, expected one before the year 10000",
+                example.time_ms());
+  }
 
   DecodedExample decoded;
   decoded.identity = {.impression_partition = example.impression_partition(),

@@ -81,6 +81,20 @@ class ModelStore : public testing::Test {
   std::string dir_;
 };
 
+TEST_F(ModelStore, AVersionThatAFailedAttemptLeftIsReplacedByTheNext) {
+  ModelStoreWriter publisher = writer();
+  ASSERT_EQ(*publisher.publish(sample(), 1000), 1U);
+  // As an attempt leaves it whose fsync failed after the rename: CURRENT does not name it.
+  fs::create_directories(dir_ + "/versions/2");
+  ASSERT_TRUE(write_file(dir_ + "/versions/2/manifest.json", "{}").has_value());
+  const auto published = publisher.publish(sample(3.0F), 2000);
+  ASSERT_TRUE(published.has_value()) << published.error().message;
+  EXPECT_EQ(*published, 2U);
+  const auto loaded = ModelStoreReader(dir_).load(2);
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ((*loaded)->model.tensor("rotary.lambda")[0], 3.0F);
+}
+
 TEST_F(ModelStore, AReaderFollowsThePublisher) {
   ModelStoreWriter publisher = writer();
   ModelStoreReader reader(dir_);

@@ -115,6 +115,18 @@ TEST(ExampleDecoder, AFeatureThatIsNotFiniteIsRefused) {
   }
 }
 
+TEST(ExampleDecoder, ATimePastTheYear9999IsRefusedBeforeTheModelFollowsIt) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  for (const std::int64_t time_ms : {std::int64_t{253'402'300'800'000}, Limits::max(),
+                                     Limits::min(), std::int64_t{-253'402'300'800'000}}) {
+    features::Example source = example();
+    source.set_time_ms(time_ms);
+    const auto decoded = decode(source);
+    ASSERT_FALSE(decoded.has_value()) << time_ms;
+    EXPECT_EQ(decoded.error().code, ErrorCode::kDecode);
+  }
+}
+
 TEST(ExampleDecoder, ANewerVersionOrAnotherSchemaStopsTheTrainer) {
   features::Example source = example();
   source.set_version(kExampleVersion + 1);
