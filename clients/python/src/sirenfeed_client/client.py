@@ -44,8 +44,9 @@ class Client:
         query = [f"count={count}"]
         if surface is not None:
             query.append(f"surface={_encoded(surface)}")
-        if exclude:  # a bare comma separates ids; one inside an id is encoded
-            query.append("exclude=" + ",".join(_encoded(item) for item in exclude))
+        if exclude:  # a comma separates ids; a backslash makes it part of one
+            ids = [item.replace("\\", "\\\\").replace(",", "\\,") for item in exclude]
+            query.append(f"exclude={_encoded(','.join(ids))}")
         if explain:
             query.append("explain=true")
         return Feed.from_json(self._call("GET", f"/v1/feed/{_encoded(user)}?{'&'.join(query)}"))
