@@ -26,6 +26,7 @@ void change(Model& model, std::mt19937_64& random) {
   model.statistics.context_mean[0] += 0.5F;
   model.calibration.bias[1] -= 0.25F;
   for (EmbeddingTable& table : model.tables) {
+    if (table.width() == 0) continue;  // not of this variant
     for (std::uint64_t n = random() % 20; n > 0; --n) {
       table.row_at(table.find_or_create(random() % 1000 + 1))[0] += 1;
     }
