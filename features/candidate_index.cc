@@ -4,16 +4,15 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "base/hash.h"
+
 namespace sirenfeed::features {
 namespace {
 
 constexpr std::array<HalfLife, 2> kSpans = {HalfLife::kHour, HalfLife::kDay};
 
-std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
-  std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31U);
+std::uint64_t next_random(std::uint64_t& state) {
+  return base::mix64(state += base::kSplitMixStep);
 }
 
 }  // namespace

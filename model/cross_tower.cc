@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/hash.h"
 #include "model/time_features.h"
 
 namespace sirenfeed::model {
@@ -30,17 +31,8 @@ enum Kind : std::uint64_t {
   kBin,
 };
 
-constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
-
-// The finaliser of SplitMix64: full avalanche in a few instructions.
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31U);
-}
-
 Key cross_key(Kind kind, std::uint64_t a, std::uint64_t b) {
-  return mix(mix(a + (kind + 1) * kGolden) ^ b) >> (64U - kCrossBits);
+  return base::mix64(base::mix64(a + (kind + 1) * base::kSplitMixStep) ^ b) >> (64U - kCrossBits);
 }
 
 /// FEATURES.md's duration bucket from the feature ln(seconds, at least 1)/2 − 1.5.

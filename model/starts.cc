@@ -8,24 +8,16 @@
 namespace sirenfeed::model {
 namespace {
 
-constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
-
-/// The finaliser of splitmix64.
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31U);
-}
-
 /// The stream of one (seed, name, key): 64 random bits an index.
 class Stream {
  public:
   Stream(std::uint64_t seed, std::string_view name, std::uint64_t key)
-      : state_(mix(mix(mix(seed + kGolden) ^ base::xxh3_64(name)) ^ key)) {}
+      : state_(base::mix64(
+            base::mix64(base::mix64(seed + base::kSplitMixStep) ^ base::xxh3_64(name)) ^ key)) {}
 
   /// 53 random bits, an integer in [0, 2^53).
   [[nodiscard]] double bits53(std::size_t index) const {
-    return static_cast<double>(mix(state_ + (index + 1) * kGolden) >> 11U);
+    return static_cast<double>(base::mix64(state_ + (index + 1) * base::kSplitMixStep) >> 11U);
   }
 
   /// In [0, 1).

@@ -5,19 +5,10 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "trainer/byte_io.h"
 
 namespace sirenfeed::trainer {
-
-namespace {
-
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31U);
-}
-
-}  // namespace
 
 CountSketch::CountSketch(std::size_t cells, std::uint64_t seed)
     : cells_(cells), seed_(seed), counts_(cells * kRows) {
@@ -25,7 +16,7 @@ CountSketch::CountSketch(std::size_t cells, std::uint64_t seed)
 }
 
 std::size_t CountSketch::cell(std::size_t row, std::uint64_t key) const {
-  const std::uint64_t hash = mix(key ^ mix(seed_ + row * 0x9E3779B97F4A7C15ULL));
+  const std::uint64_t hash = base::mix64(key ^ base::mix64(seed_ + row * base::kSplitMixStep));
   return row * cells_ + static_cast<std::size_t>(hash & (cells_ - 1));
 }
 

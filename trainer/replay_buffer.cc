@@ -3,18 +3,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "trainer/byte_io.h"
 
 namespace sirenfeed::trainer {
 
-// SplitMix64.
 double ReplayBuffer::Random::uniform() {
-  state += 0x9E3779B97F4A7C15ULL;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBULL;
-  z ^= z >> 31U;
-  return static_cast<double>(z >> 11U) * 0x1p-53;
+  state += base::kSplitMixStep;
+  return static_cast<double>(base::mix64(state) >> 11U) * 0x1p-53;
 }
 
 std::size_t ReplayBuffer::Random::below(std::size_t n) {
