@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "model/kernels.h"
 #include "model/standardise.h"
-#include "model/vector_math.h"
 
 namespace sirenfeed::model {
 namespace {
@@ -35,23 +33,18 @@ Head<T>::Head(const ModelConfig& config, const ParameterLayout& layout)
       n_pooled_actions_(config.pooled_actions()),
       norm_token_(layout, "head.norm_token"),
       norm_pooled_(layout, "head.norm_pooled"),
-      layer0_(layout, "head.0"),
-      layer1_(layout, "head.1"),
-      layer2_(layout, "head.2"),
+      mlp_(layout, "head"),
       wide_actions_(Linear<T>::without_bias(layout, "head.wide.action_weight")),
       wide_context_(Linear<T>::without_bias(layout, "head.wide.context_weight")) {}
 
+// The perceptron's z plus the wide terms, which read the same input.
 template <class T>
 void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> chunk,
                       const Inputs& inputs, State& state) const {
   const T* dense = model.dense.data();
   const std::size_t rows = inputs.token.rows;
-  state.input.resize(rows, layer0_.in());
-  for (Matrix<T>* matrix : {&state.gate0, &state.hidden0}) matrix->resize(rows, layer0_.out());
-  for (Matrix<T>* matrix : {&state.gate1, &state.hidden1}) matrix->resize(rows, layer1_.out());
-  state.z.resize(rows, layer2_.out());
-
-  const View<T> input = state.input.view();
+  state.mlp.input.resize(rows, mlp_.in());
+  const View<T> input = state.mlp.input.view();
   const View<T> context = input.columns(2 * d_, n_context_);
   const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
   norm_token_.forward(dense, inputs.token, state.norm_token, input.columns(0, d_));
@@ -60,11 +53,8 @@ void Head<T>::forward(const BasicModel<T>& model, std::span<const Slate* const> 
   for (std::size_t r = 0; r < rows; ++r) {
     std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
   }
-  layer0_.forward(dense, input, state.gate0.view());
-  silu_of(state.gate0.data(), state.gate0.data(), state.hidden0.data(), state.hidden0.size());
-  layer1_.forward(dense, state.hidden0.view(), state.gate1.view());
-  silu_of(state.gate1.data(), state.gate1.data(), state.hidden1.data(), state.hidden1.size());
-  layer2_.forward(dense, state.hidden1.view(), state.z.view());
+  state.z.resize(rows, mlp_.out());
+  mlp_.forward(dense, state.mlp, state.z.view());
   wide_actions_.add_forward(dense, actions, state.z.view());
   wide_context_.add_forward(dense, context, state.z.view());
 }
@@ -74,10 +64,8 @@ void Head<T>::infer(const BasicModel<T>& model, std::span<const Slate* const> ch
                     std::size_t first, const Inputs& inputs, State& state) const {
   const T* dense = model.dense.data();
   const std::size_t rows = inputs.token.rows;
-  state.input.resize(rows, layer0_.in());
-  state.hidden0.resize(rows, layer0_.out());
-  state.hidden1.resize(rows, layer1_.out());
-  const View<T> input = state.input.view();
+  state.mlp.input.resize(rows, mlp_.in());
+  const View<T> input = state.mlp.input.view();
   const View<T> context = input.columns(2 * d_, n_context_);
   const View<T> actions = input.columns(2 * d_ + n_context_, n_pooled_actions_);
   norm_token_.infer(dense, inputs.token, input.columns(0, d_));
@@ -86,12 +74,8 @@ void Head<T>::infer(const BasicModel<T>& model, std::span<const Slate* const> ch
   for (std::size_t r = 0; r < rows; ++r) {
     std::copy_n(inputs.actions.row(r), n_pooled_actions_, actions.row(r));
   }
-  layer0_.forward(dense, input, state.hidden0.view());
-  kernels<T>().silu_alone(state.hidden0.data(), state.hidden0.data(), state.hidden0.size());
-  layer1_.forward(dense, state.hidden0.view(), state.hidden1.view());
-  kernels<T>().silu_alone(state.hidden1.data(), state.hidden1.data(), state.hidden1.size());
   const View<T> z = state.z.view().slice(first, rows);
-  layer2_.forward(dense, state.hidden1.view(), z);
+  mlp_.infer(dense, state.mlp, z);
   wide_actions_.add_forward(dense, actions, z);
   wide_context_.add_forward(dense, context, z);
 }
@@ -100,21 +84,10 @@ template <class T>
 View<const T> Head<T>::backward(const BasicModel<T>& model, State& state, View<const T> d_z,
                                 T* d_dense, View<T> d_token, View<T> d_pooled) const {
   const T* dense = model.dense.data();
-  const View<T> input = state.input.view();
+  const View<T> input = state.mlp.input.view();
   state.d_input.resize(input.rows, input.cols);
-  state.d_hidden.resize(input.rows, layer1_.out());
-  state.d_before.resize(input.rows, layer1_.out());
-  layer2_.backward(dense, state.hidden1.view(), d_z, d_dense, state.d_hidden.view(), {},
-                   state.transposed);
-  silu_backward(state.gate1.data(), state.hidden1.data(), state.d_hidden.data(),
-                state.d_before.data(), state.d_before.size());
-  layer1_.backward(dense, state.hidden0.view(), state.d_before.view(), d_dense,
-                   state.d_hidden.view(), {}, state.transposed);
-  silu_backward(state.gate0.data(), state.hidden0.data(), state.d_hidden.data(),
-                state.d_before.data(), state.d_before.size());
-  layer0_.backward(dense, input, state.d_before.view(), d_dense, state.d_input.view(), {},
-                   state.transposed);
   const View<T> d_input = state.d_input.view();
+  mlp_.backward(dense, state.mlp, d_z, d_dense, d_input);
   const View<T> d_actions = d_input.columns(2 * d_ + n_context_, n_pooled_actions_);
   wide_context_.backward(dense, input.columns(2 * d_, n_context_), d_z, d_dense, View<T>{}, {},
                          state.transposed);

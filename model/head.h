@@ -4,6 +4,7 @@
 #include "model/linear.h"
 #include "model/matrix.h"
 #include "model/model.h"
+#include "model/perceptron.h"
 
 namespace sirenfeed::model {
 
@@ -13,15 +14,9 @@ class Head {
   struct State {
     typename LayerNorm<T>::State norm_token;
     typename LayerNorm<T>::State norm_pooled;
-    Matrix<T> input;  // [candidates, 2d + F + H (A + 1)]
-    Matrix<T> gate0;  // [candidates, 64]
-    Matrix<T> hidden0;
-    Matrix<T> gate1;
-    Matrix<T> hidden1;
-    Matrix<T> z;  // [candidates, K]
+    typename Perceptron<T>::State mlp;  // input [candidates, 2d + F + H (A + 1)]
+    Matrix<T> z;                        // [candidates, K]
     Matrix<T> d_input;
-    Matrix<T> d_hidden;
-    Matrix<T> d_before;
     Matrix<T> transposed;
   };
   struct Inputs {
@@ -49,9 +44,7 @@ class Head {
   std::size_t n_pooled_actions_;
   LayerNorm<T> norm_token_;
   LayerNorm<T> norm_pooled_;
-  Linear<T> layer0_;
-  Linear<T> layer1_;
-  Linear<T> layer2_;
+  Perceptron<T> mlp_;
   Linear<T> wide_actions_;
   Linear<T> wide_context_;
 };

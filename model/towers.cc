@@ -10,7 +10,7 @@ namespace sirenfeed::model {
 template <class T>
 Towers<T>::Towers(const ModelConfig& config, const ParameterLayout& layout)
     : width_(config.context_row_width()), n_tasks_(config.n_tasks()) {
-  if (config.has_counter_tower()) counter_.emplace(layout);
+  if (config.has_counter_tower()) counter_.emplace(layout, kCounterTowerPrefix);
   if (config.has_cross_tower()) cross_.emplace(config);
   for (const std::string& task : config.tasks) {
     const auto& chosen = config.tower_tasks;
@@ -35,8 +35,9 @@ TowerLogits<T> Towers<T>::mean(const BasicModel<T>& model, std::span<const Slate
       }
     }
     SF_CHECK(row == rows);
-    counter_->forward(model.dense.data(), state.counter);
-    logits.counter = {state.counter.z.data(), state.counter.z.size()};
+    state.counter_z.resize(rows, n_tasks_);
+    counter_->infer(model.dense.data(), state.counter, state.counter_z.view());
+    logits.counter = {state.counter_z.data(), state.counter_z.size()};
   }
   if (cross_) {
     state.cross.resize_zero(rows, n_tasks_);

@@ -25,7 +25,8 @@ template <class T>
 class Towers {
  public:
   struct State {
-    typename CounterTower<T>::State counter;
+    typename Perceptron<T>::State counter;
+    Matrix<T> counter_z;
     std::vector<Key> keys;
     Matrix<T> cross;
     Matrix<T> mean;
@@ -43,7 +44,7 @@ class Towers {
   std::size_t width_;  // F + F_t
   std::size_t n_tasks_;
   std::vector<bool> averaged_;  // a task: whether the towers take part
-  std::optional<CounterTower<T>> counter_;
+  std::optional<Perceptron<T>> counter_;
   std::optional<CrossFeatures> cross_;
 };
 

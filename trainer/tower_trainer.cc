@@ -38,8 +38,9 @@ std::size_t rows_of(std::span<const DecodedExample* const> batch) {
 /// The steps are made on copies of parameters and optimiser; commit() swaps them in.
 struct TowerTrainer::Counter {
   model::TowerLayout own;
-  model::CounterTower<float> tower;
-  model::CounterTower<float>::State state;
+  model::Perceptron<float> tower;
+  model::Perceptron<float>::State state;
+  model::Matrix<float> z;  // of the rows in state
   model::LossConfig loss;
   std::uint32_t replay_batches;
   double norm_max;
@@ -53,7 +54,7 @@ struct TowerTrainer::Counter {
 
   Counter(const model::Model& start, const StepConfig& config)
       : own(model::counter_layout(start.layout)),
-        tower(own.layout),
+        tower(own.layout, model::kCounterTowerPrefix),
         loss(config.loss),
         replay_batches(config.towers.replay_batches),
         norm_max(config.optimizer.gradient_norm_max),
@@ -75,8 +76,8 @@ struct TowerTrainer::Counter {
 // One step from d_z of the rows in state.
 bool TowerTrainer::Counter::descend(double loss_value) {
   gradient.assign(own.layout.size, 0.0F);
-  const std::size_t tasks = state.z.cols();
-  tower.backward(staged.data(), state, {d_z.data(), state.z.rows(), tasks, tasks}, gradient.data());
+  const std::size_t tasks = z.cols();
+  tower.backward(staged.data(), state, {d_z.data(), z.rows(), tasks, tasks}, gradient.data(), {});
   const double norm = staged_adam.norm(gradient);
   if (!std::isfinite(loss_value) || !(norm <= norm_max)) return false;
   staged_adam.step(staged, gradient, norm);
@@ -97,14 +98,15 @@ bool TowerTrainer::Counter::learn_batch(const model::Model& model,
     }
     model::count_loss_terms(example->labels, loss, terms);
   }
-  tower.forward(staged.data(), state);
-  d_z.resize(state.z.size());
-  const std::span<const float> z(state.z.data(), state.z.size());
+  z.resize(state.input.rows(), tower.out());
+  tower.forward(staged.data(), state, z.view());
+  d_z.resize(z.size());
+  const std::span<const float> cells_z(z.data(), z.size());
   double total = 0;
   std::size_t begin = 0;
   for (const DecodedExample* example : batch) {
     const std::size_t cells = example->slate.candidates.size() * tasks;
-    total += model::add_loss(z.subspan(begin, cells), example->labels, loss, terms,
+    total += model::add_loss(cells_z.subspan(begin, cells), example->labels, loss, terms,
                              std::span(d_z).subspan(begin, cells));
     begin += cells;
   }
@@ -127,9 +129,10 @@ bool TowerTrainer::Counter::learn_replayed(const model::Model& model, const Repl
   }
   model::LossTerms terms;
   model::count_loss_terms(replayed, loss, terms);
-  tower.forward(staged.data(), state);
-  d_z.resize(state.z.size());
-  return descend(model::add_loss({state.z.data(), state.z.size()}, replayed, loss, terms, d_z));
+  z.resize(state.input.rows(), tower.out());
+  tower.forward(staged.data(), state, z.view());
+  d_z.resize(z.size());
+  return descend(model::add_loss({z.data(), z.size()}, replayed, loss, terms, d_z));
 }
 
 bool TowerTrainer::Counter::prepare(const model::Model& model,

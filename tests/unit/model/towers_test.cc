@@ -72,22 +72,24 @@ TEST(CounterTower, GradientsEqualCentralDifferences) {
   std::mt19937_64 random(kSeed);
   std::normal_distribution<double> normal;
   for (double& value : model.dense) value += 0.3 * normal(random);
-  const CounterTower<double> tower(model.layout);
-  CounterTower<double>::State state;
+  const Perceptron<double> tower(model.layout, kCounterTowerPrefix);
+  Perceptron<double>::State state;
   state.input.resize(5, tower.in());
+  Matrix<double> z;
+  z.resize(5, tower.out());
   for (std::size_t i = 0; i < state.input.size(); ++i) state.input.data()[i] = normal(random);
   std::vector<double> d_z;
   for (std::size_t i = 0; i < 5 * config.n_tasks(); ++i) d_z.push_back(normal(random));
   const auto loss = [&] {
-    tower.forward(model.dense.data(), state);
+    tower.forward(model.dense.data(), state, z.view());
     double total = 0;
-    for (std::size_t i = 0; i < d_z.size(); ++i) total += d_z[i] * state.z.data()[i];
+    for (std::size_t i = 0; i < d_z.size(); ++i) total += d_z[i] * z.data()[i];
     return total;
   };
   (void)loss();
   std::vector<double> gradient(model.layout.size);
   tower.backward(model.dense.data(), state, {d_z.data(), 5, config.n_tasks(), config.n_tasks()},
-                 gradient.data());
+                 gradient.data(), {});
   std::size_t tensors = 0;
   for (const TensorSpec& spec : model.layout.tensors) {
     const auto g = std::span(gradient).subspan(spec.offset, spec.size);
