@@ -6,7 +6,7 @@
 #include <set>
 
 #include "app/example_file.h"
-#include "app/recorded_input.h"
+#include "app/recorded_pass.h"
 #include "example.pb.h"
 #include "features/example_json.h"
 

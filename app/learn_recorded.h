@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "app/recorded_input.h"
+#include "app/recorded_pass.h"
 #include "app/settings.h"
 #include "base/result.h"
 

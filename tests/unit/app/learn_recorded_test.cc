@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 #include "model/model_file.h"
 #include "tests/fakes/memory_log.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/warm_start.h"
 
 namespace sirenfeed::app {
@@ -31,10 +32,6 @@ struct Collector final : features::ExampleObserver {
 class LearnRecorded : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     settings_.data_dir = (folder_ / "data").string();
     settings_.clock = "event";
     settings_.features.join.lateness_max_ms = 0;
@@ -43,7 +40,6 @@ class LearnRecorded : public ::testing::Test {
     const auto resolved = settings_.resolve();
     ASSERT_TRUE(resolved) << resolved.error().message;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// An events file of `exposures`, with a click to every third.
   RecordedInput recorded(const char* name, int exposures) const {
@@ -94,7 +90,8 @@ class LearnRecorded : public ::testing::Test {
     return *std::move(evaluation);
   }
 
-  std::filesystem::path folder_;
+  test_support::TempDir temp_;
+  const std::filesystem::path& folder_ = temp_.path();
   Settings settings_;
 };
 
