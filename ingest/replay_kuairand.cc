@@ -136,7 +136,7 @@ class KuairandReader final : public ReplayReader {
     shown.items.emplace_back().item_id = row.video_id;
     if (!row.tab.empty()) shown.surface.emplace(row.tab);
     const std::string impression_id = shown.impression_id;
-    push(std::move(shown));
+    order_.push(std::move(shown));
     const base::UnixMs watched_ms = row.time_ms + std::min(row.play_time_ms, kPlayMaxMs);
     if (row.is_click) push_action(row, impression_id, "click", row.time_ms + kClickDelayMs);
     if (row.long_view) push_action(row, impression_id, "long_view", watched_ms);
@@ -159,7 +159,7 @@ class KuairandReader final : public ReplayReader {
       item.numeric.emplace_back("duration_ms", static_cast<double>(*row.duration_ms));
     }
     append_tags(row.tag, ",", item.tags);
-    push(std::move(item));
+    order_.push(std::move(item));
     return {};
   }
 
@@ -172,16 +172,7 @@ class KuairandReader final : public ReplayReader {
     action.type = task;
     action.impression_id = impression_id;
     action.event_id = fmt::format("{}:{}", impression_id, task);
-    push(std::move(action));
-  }
-
-  void push(EventBody body) {
-    ReplayRecord record;
-    record.topic = event_topic(body);
-    record.key = event_key(body);
-    record.time_ms = event_time_ms(body);
-    record.value = event_json(body);
-    order_.push(std::move(record));
+    order_.push(std::move(action));
   }
 
   std::unique_ptr<RowSource> rows_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ingest/event_json.h"
 #include "ingest/replay_reader.h"
 
 namespace sirenfeed::ingest {
@@ -18,6 +19,10 @@ class ReplayOrder {
   void push(ReplayRecord record) {
     heap_.push_back({std::move(record), pushed_++});
     std::push_heap(heap_.begin(), heap_.end(), after);
+  }
+  /// The event as a publisher would send it.
+  void push(const EventBody& body) {
+    push(ReplayRecord{event_topic(body), event_key(body), event_json(body), event_time_ms(body)});
   }
   /// The first record, if it is earlier than `time_ms`: nothing before it can come any more when
   /// everything that comes is of `time_ms` or later. nullopt as `time_ms`: nothing comes any more.

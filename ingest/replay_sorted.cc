@@ -134,15 +134,6 @@ base::Result<std::optional<double>> SortedReader::check_number(std::size_t field
   return number;
 }
 
-void SortedReader::push(EventBody body) {
-  ReplayRecord record;
-  record.topic = event_topic(body);
-  record.key = event_key(body);
-  record.time_ms = event_time_ms(body);
-  record.value = event_json(body);
-  order_.push(std::move(record));
-}
-
 void SortedReader::push_item(std::string_view item_id, base::UnixMs time_ms,
                              const ItemUpdate* row) {
   if (!shown_before_.emplace(item_id).second) return;

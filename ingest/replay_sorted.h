@@ -56,7 +56,7 @@ class SortedReader : public ReplayReader {
   /// nullopt for an empty field; true and false are 1 and 0.
   [[nodiscard]] base::Result<std::optional<double>> check_number(std::size_t field,
                                                                  std::string_view column);
-  void push(EventBody body);
+  void push(const EventBody& body) { order_.push(body); }
   /// The event of an item that is about to be shown, the first time only. What `row` (may be null)
   /// says of it wins over the table of items.
   void push_item(std::string_view item_id, base::UnixMs time_ms, const ItemUpdate* row);
