@@ -1,14 +1,13 @@
 // Records a second through the embedded log: appended until durable, and read back. A record is an
 // event of the size that publishers send (about 200 bytes).
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "bench/bench_folder.h"
 #include "ingest/embedded_log.h"
 
 namespace sirenfeed::ingest {
@@ -22,19 +21,12 @@ class BenchLog {
  public:
   explicit BenchLog(FsyncPolicy fsync) {
     base::configure_log({base::LogLevel::kWarning});
-    std::string name = (std::filesystem::temp_directory_path() / "sirenfeed-bench-XXXXXX").string();
-    SF_CHECK(::mkdtemp(name.data()) != nullptr);
-    dir_ = name;
     EmbeddedLogConfig config;
-    config.dir = dir_;
+    config.dir = folder_.path();
     config.fsync = fsync;
     auto opened = EmbeddedLog::open(config);
     SF_CHECK(opened);
     log_ = *std::move(opened);
-  }
-  ~BenchLog() {
-    log_.reset();
-    std::filesystem::remove_all(dir_);
   }
   BenchLog(const BenchLog&) = delete;
   BenchLog& operator=(const BenchLog&) = delete;
@@ -42,7 +34,7 @@ class BenchLog {
   EventLog& operator*() { return *log_; }
 
  private:
-  std::filesystem::path dir_;
+  const bench::BenchFolder folder_;  // first: it outlives the log
   std::unique_ptr<EventLog> log_;
 };
 

@@ -16,6 +16,8 @@
 
 #include "base/check.h"
 #include "base/metrics.h"
+#include "bench/bench_folder.h"
+#include "bench/require.h"
 #include "features/feature_state.h"
 #include "ingest/event_json.h"
 #include "ingest/ingest_loop.h"
@@ -25,6 +27,8 @@
 namespace sirenfeed {
 namespace {
 
+using bench::require;
+
 using Clock = std::chrono::steady_clock;
 
 constexpr base::UnixMs kStart = 1'700'000'000'000;
@@ -33,15 +37,6 @@ constexpr base::UnixMs kStepMs = 370;  // ten million events are a month
 std::uint64_t setting(const char* name, std::uint64_t usual) {
   const char* text = std::getenv(name);
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
-
-template <class T>
-T require(base::Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 /// Impressions of one item, two fifths of them clicked within five minutes; a tenth of the users
@@ -70,10 +65,6 @@ class GeneratedReader final : public ingest::ReplayReader {
     const double u = std::uniform_real_distribution<double>()(random_);
     return std::min(count - 1, static_cast<std::uint64_t>(u * u * static_cast<double>(count)));
   }
-  void push(ingest::EventBody body) {
-    order_.push({ingest::event_topic(body), ingest::event_key(body), ingest::event_json(body),
-                 ingest::event_time_ms(body)});
-  }
   void step() {
     now_ = kStart + static_cast<base::UnixMs>(steps_) * kStepMs;
     const std::uint64_t item = skewed(items_);
@@ -90,7 +81,7 @@ class GeneratedReader final : public ingest::ReplayReader {
       update.time_ms = now_;
       update.author_id = "author-" + std::to_string(item % (items_ / 20 + 1));
       update.tags = {"tag-" + std::to_string(item % 97)};
-      push(std::move(update));
+      order_.push(std::move(update));
     }
     if (random_() % 5 < 2) {
       ingest::Action click;
@@ -100,9 +91,9 @@ class GeneratedReader final : public ingest::ReplayReader {
       click.type = "click";
       click.impression_id = shown.impression_id;
       click.event_id = shown.impression_id + ":click";
-      push(std::move(click));
+      order_.push(std::move(click));
     }
-    push(std::move(shown));
+    order_.push(std::move(shown));
   }
 
   const std::uint64_t events_, users_, items_;
@@ -238,9 +229,7 @@ void run(const std::string& dir) {
 }  // namespace sirenfeed
 
 int main() {
-  std::string pattern = std::filesystem::temp_directory_path() / "sirenfeed-bench-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) return 1;
-  sirenfeed::run(pattern);
-  std::filesystem::remove_all(pattern);
+  const sirenfeed::bench::BenchFolder folder;
+  sirenfeed::run(folder.path());
   return 0;
 }

@@ -4,35 +4,22 @@
 #include <benchmark/benchmark.h>
 #include <example.pb.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/metrics.h"
+#include "bench/bench_folder.h"
+#include "bench/kuairand_log.h"
+#include "bench/require.h"
 #include "features/feature_state.h"
 #include "ingest/event_parser.h"
 #include "ingest/ingest_loop.h"
-#include "ingest/replay_log_reader.h"
 
 namespace sirenfeed {
 namespace {
 
-std::string input_file() {
-  const char* named = std::getenv("SIRENFEED_KUAIRAND");
-  return named != nullptr ? named : "tests/data/kuairand_pure/impressions_slice.csv.gz";
-}
-
-template <class T>
-T require(base::Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
+using bench::require;
 
 struct CountingObserver final : features::ExampleObserver {
   void on_exposure(const features::Example& /*example*/) override { ++exposures; }
@@ -58,40 +45,14 @@ features::FeaturesConfig bench_config(const std::string& dir, bool live) {
   return config;
 }
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "sirenfeed-bench-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) std::exit(1);
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 std::vector<ingest::InputRecord> parsed_records() {
-  ingest::ReplayLog log(
-      require(ingest::open_replay(input_file(), ingest::ReplayFormat::kKuairand, {})));
-  const auto reader = require(log.open_reader({.name = "bench"}));
-  for (const auto topic : {ingest::Topic::kItems, ingest::Topic::kUsers,
-                           ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
-    require(reader->assign({topic, 0}, std::nullopt));
-  }
   const base::WallClock clock;
   ingest::EventParser parser({}, clock);
   std::vector<ingest::InputRecord> records;
-  for (;;) {
-    ingest::PollBatch batch = require(reader->poll(std::chrono::milliseconds(0)));
-    if (batch.records.empty()) return records;
-    for (ingest::LogRecord& record : batch.records) {
-      records.push_back(parser.parse(std::move(record), 1));
-    }
+  for (ingest::LogRecord& record : bench::kuairand_records()) {
+    records.push_back(parser.parse(std::move(record), 1));
   }
+  return records;
 }
 
 void report(benchmark::State& bench, std::uint64_t records, const CountingObserver& seen) {
@@ -111,7 +72,7 @@ void apply(benchmark::State& bench) {
   CountingObserver seen;
   for (auto _ : bench) {
     seen = {};
-    const Folder folder;
+    const bench::BenchFolder folder;
     base::MetricsRegistry registry;
     features::FeaturesProbe probe(registry);
     features::StateWiring wiring;
@@ -133,7 +94,7 @@ void log_to_state(benchmark::State& bench) {
   std::uint64_t records = 0;
   for (auto _ : bench) {
     seen = {};
-    const Folder folder;
+    const bench::BenchFolder folder;
     base::MetricsRegistry registry;
     features::FeaturesProbe probe(registry);
     const ingest::IngestProbe ingest_probe(registry);
@@ -141,8 +102,7 @@ void log_to_state(benchmark::State& bench) {
     wiring.observer = &seen;
     const auto state =
         require(features::FeatureState::open(bench_config(folder.path(), false), probe, wiring));
-    ingest::ReplayLog log(
-        require(ingest::open_replay(input_file(), ingest::ReplayFormat::kKuairand, {})));
+    ingest::ReplayLog log = bench::kuairand_log();
     ingest::IngestConfig config;
     config.parser.check_future = false;
     config.idle_flush_after.reset();
@@ -158,7 +118,7 @@ BENCHMARK(log_to_state)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 // What a request reads: one user, 500 candidates and their context features.
 void read_request(benchmark::State& bench) {
-  const Folder folder;
+  const bench::BenchFolder folder;
   base::MetricsRegistry registry;
   features::FeaturesProbe probe(registry);
   const auto state =

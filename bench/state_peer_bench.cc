@@ -15,7 +15,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -24,10 +23,12 @@
 
 #include "base/check.h"
 #include "base/metrics.h"
+#include "bench/bench_folder.h"
+#include "bench/kuairand_log.h"
+#include "bench/require.h"
 #include "features/feature_state.h"
 #include "ingest/event_parser.h"
 #include "ingest/ingest_loop.h"
-#include "ingest/replay_log_reader.h"
 
 namespace {
 
@@ -75,41 +76,12 @@ rocksdb::Status open_captured(const rocksdb::DBOptions& options, const std::stri
 namespace sirenfeed {
 namespace {
 
+using bench::require;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-std::string input_file() {
-  const char* named = std::getenv("SIRENFEED_KUAIRAND");
-  return named != nullptr ? named : "tests/data/kuairand_pure/impressions_slice.csv.gz";
-}
-
-template <class T>
-T require(base::Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "%s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
-/// The input as records of a log, in merge order.
-std::vector<ingest::LogRecord> raw_records() {
-  ingest::ReplayLog log(
-      require(ingest::open_replay(input_file(), ingest::ReplayFormat::kKuairand, {})));
-  const auto reader = require(log.open_reader({.name = "bench"}));
-  for (const auto topic : {ingest::Topic::kItems, ingest::Topic::kUsers,
-                           ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
-    require(reader->assign({topic, 0}, std::nullopt));
-  }
-  std::vector<ingest::LogRecord> records;
-  for (;;) {
-    ingest::PollBatch batch = require(reader->poll(std::chrono::milliseconds(0)));
-    if (batch.records.empty()) return records;
-    for (ingest::LogRecord& record : batch.records) records.push_back(std::move(record));
-  }
 }
 
 features::FeaturesConfig state_config(const std::string& dir, bool caches) {
@@ -141,7 +113,7 @@ Times run_state(const std::string& dir, bool caches, const std::string& trace) {
   base::MetricsRegistry registry;
   features::FeaturesProbe probe(registry);
   const auto state = require(features::FeatureState::open(state_config(dir, caches), probe, {}));
-  std::vector<ingest::LogRecord> records = raw_records();
+  std::vector<ingest::LogRecord> records = bench::kuairand_records();
   const base::EventClock clock;
   ingest::ParserConfig parser_config;
   parser_config.check_future = false;
@@ -241,7 +213,7 @@ void check_equal(const std::string& one, const std::string& other) {
 
 void run(const std::filesystem::path& folder) {
   const auto dir = [&](const char* name) { return (folder / name).string(); };
-  const std::size_t events = raw_records().size();
+  const std::size_t events = bench::kuairand_records().size();
   const Times ours = run_state(dir("ours"), true, "");
   run_state(dir("issued"), true, dir("issued.trace"));
   run_state(dir("logical"), false, dir("logical.trace"));
@@ -265,9 +237,7 @@ void run(const std::filesystem::path& folder) {
 }  // namespace sirenfeed
 
 int main() {
-  std::string pattern = std::filesystem::temp_directory_path() / "sirenfeed-bench-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) return 1;
-  sirenfeed::run(pattern);
-  std::filesystem::remove_all(pattern);
+  const sirenfeed::bench::BenchFolder folder;
+  sirenfeed::run(folder.path());
   return 0;
 }
