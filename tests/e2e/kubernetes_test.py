@@ -2,11 +2,10 @@
 """The Kubernetes manifests: valid by the API's schema, and their commands, probes and ports are the binary's own."""
 import json
 import subprocess
-import unittest
-import venv
 
 from support.binary import ROOT, run
 from support.case import EndToEndTest, main
+from support.python_environment import make_environment
 
 MANIFESTS = ROOT / "deploy/kubernetes"
 LOAD = "import json, sys, yaml; print(json.dumps([d for f in sys.argv[1:] for d in yaml.safe_load_all(open(f))]))"
@@ -15,16 +14,7 @@ LOAD = "import json, sys, yaml; print(json.dumps([d for f in sys.argv[1:] for d 
 class KubernetesTest(EndToEndTest):
     @classmethod
     def setUpClass(cls):
-        folder = cls.make_class_folder()
-        try:
-            venv.create(folder / "venv", with_pip=True)
-        except subprocess.CalledProcessError as error:
-            raise unittest.SkipTest("Python cannot make environments (Debian's package python3-venv)") from error
-        done = subprocess.run([folder / "venv/bin/pip", "install", "-q", "kubernetes-validate==1.37.0"],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise unittest.SkipTest(f"kubernetes-validate cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-        cls.bin = folder / "venv/bin"
+        cls.bin = make_environment(cls.make_class_folder(), "kubernetes-validate==1.37.0")
         done = subprocess.run([cls.bin / "python", "-c", LOAD, *sorted(MANIFESTS.glob("*.yaml"))], capture_output=True,
                               text=True, check=True)
         cls.objects = {(each["kind"], each["metadata"]["name"]): each for each in json.loads(done.stdout)}

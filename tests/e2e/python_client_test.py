@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 import unittest
-import venv
 
 from support.binary import ROOT
 from support.case import EndToEndTest, main
+from support.python_environment import make_environment
 
 PACKAGE = ROOT / "clients/python"
 
@@ -16,20 +16,10 @@ class PythonClientTest(EndToEndTest):
     @classmethod
     def setUpClass(cls):
         folder = cls.make_class_folder()
-        try:
-            venv.create(folder / "venv", with_pip=True)
-        except subprocess.CalledProcessError as error:
-            raise unittest.SkipTest("Python cannot make environments (Debian's package python3-venv)") from error
-        cls.python = folder / "venv/bin/python"
         # A copy, so that the build leaves nothing in the tree.
         subprocess.run(["cp", "-r", PACKAGE, folder / "client"], check=True)
         cls.client = folder / "client"
-        done = subprocess.run([cls.python, "-m", "pip", "install", "-q", f"{cls.client}[test]"], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0 and "No matching distribution" in done.stderr:
-            raise unittest.SkipTest(f"no package index can be reached: {done.stderr.strip().splitlines()[-1]}")
-        if done.returncode != 0:
-            raise AssertionError(done.stderr)
+        cls.python = make_environment(folder, f"{cls.client}[test]") / "python"
         cls.node = cls.start_for_class("up", "up", "--data", folder / "data")
         cls.node.wait_caught_up()
 

@@ -4,11 +4,10 @@ answers that it describes and never an error of the server's own."""
 import os
 import subprocess
 import sys
-import unittest
-import venv
 
 from support.binary import ROOT
 from support.case import EndToEndTest, main
+from support.python_environment import make_environment
 
 VERSION = "4.32.5"
 EXAMPLES = os.environ.get("SIRENFEED_TEST_SCHEMATHESIS_EXAMPLES", "10")
@@ -19,15 +18,7 @@ class SchemathesisTest(EndToEndTest):
     @classmethod
     def setUpClass(cls):
         folder = cls.make_class_folder()
-        try:
-            venv.create(folder / "venv", with_pip=True)
-        except subprocess.CalledProcessError as error:
-            raise unittest.SkipTest("Python cannot make environments (Debian's package python3-venv)") from error
-        done = subprocess.run([folder / "venv/bin/pip", "install", "-q", f"schemathesis=={VERSION}"],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise unittest.SkipTest(f"schemathesis cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-        cls.program = folder / "venv/bin/schemathesis"
+        cls.program = make_environment(folder, f"schemathesis=={VERSION}") / "schemathesis"
         cls.node = cls.start_for_class("up", "up", "--data", folder / "data")
         cls.node.wait_caught_up()
 

@@ -279,7 +279,8 @@ TEST_F(EmbeddedLogTest, RetentionDropsSegmentsThatWereLastWrittenLongAgo) {
   const auto log = open();
   append(*log, {"x"});
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (log->bounds(kClicks0)->first == 0 && std::chrono::steady_clock::now() < deadline) {
+  // The bound moves first, the files go after it.
+  while (segments().size() > 4U + 1U && std::chrono::steady_clock::now() < deadline) {
     ::usleep(1'000);
   }
   EXPECT_EQ(log->bounds(kClicks0)->first, 2);

@@ -1,83 +1,24 @@
 // mind, movielens, csv and jsonl: what their rows become, and what is said of rows that are wrong.
 #include <gtest/gtest.h>
-#include <unistd.h>
-#include <zlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "ingest/event_parser.h"
-#include "ingest/replay_reader.h"
+#include "tests/unit/ingest/replay_files.h"
 
 namespace sirenfeed::ingest {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 constexpr const char* kData = SIRENFEED_SOURCE_DIR "/tests/data/replay/";
 
-/// Every record as "time topic key value"; the last line is the error, if there was one. Checks
-/// that they come in merge order and that the parser takes them.
-Strings read(const std::string& path, ReplayFormat format, const ReplayOptions& options = {}) {
-  Strings out;
-  auto reader = open_replay(path, format, options);
-  if (!reader) return {reader.error().message};
-  ParserConfig config;
-  config.check_future = false;
-  const base::EventClock clock;
-  EventParser parser(config, clock);
-  std::pair<base::UnixMs, Topic> last{0, Topic::kItems};
-  while (true) {
-    auto record = (*reader)->next();
-    if (!record) {
-      out.push_back(record.error().message);
-      const auto after = (*reader)->next();
-      EXPECT_TRUE(after && !*after) << "a failed reader is done";
-      return out;
-    }
-    if (!*record) {
-      EXPECT_EQ((*reader)->bytes_read(), (*reader)->bytes_total());
-      return out;
-    }
-    const ReplayRecord& got = **record;
-    const std::pair key(got.time_ms, got.topic);
-    EXPECT_LE(last, key);
-    last = key;
-    const auto event = parser.parse_event(got.topic, *got.value, got.time_ms);
-    EXPECT_TRUE(event) << *got.value << ": " << event.error().detail;
-    out.push_back(std::to_string(got.time_ms) + " " + std::string(topic_name(got.topic)) + " " +
-                  got.key + " " + *got.value);
-  }
-}
-
-class ReplayFormatsTest : public testing::Test {
+class ReplayFormatsTest : public ReplayFilesTest {
  protected:
-  ReplayFormatsTest() {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("formats_" + std::to_string(getpid()) + "_" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  ~ReplayFormatsTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = (folder_ / name).string();
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
   /// A file of the test data, gzipped, in a folder without its companions.
   std::string gzipped(const std::string& name) {
     std::ifstream file(kData + name, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     EXPECT_FALSE(text.empty());
-    const std::string path = (folder_ / (name + ".gz")).string();
-    gzFile out = gzopen(path.c_str(), "wb");
-    EXPECT_EQ(gzwrite(out, text.data(), static_cast<unsigned>(text.size())),
-              static_cast<int>(text.size()));
-    gzclose(out);
-    return path;
+    return write_gzip(name + ".gz", text);
   }
   static ReplayOptions mapped(const std::string& text) {
     ReplayOptions options;
@@ -86,8 +27,6 @@ class ReplayFormatsTest : public testing::Test {
     if (map) options.map = *map;
     return options;
   }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(ReplayFormatsTest, MindRowsAreSlatesInTimeOrder) {
@@ -118,7 +57,7 @@ TEST_F(ReplayFormatsTest, WithoutNewsTheItemsHaveNoMetadata) {
   options.items_file = gzipped("news.tsv");
   EXPECT_EQ(read(gzipped("behaviors.tsv"), ReplayFormat::kMind, options),
             read(std::string(kData) + "behaviors.tsv", ReplayFormat::kMind));
-  options.items_file = (folder_ / "gone.tsv").string();
+  options.items_file = (folder() / "gone.tsv").string();
   EXPECT_NE(read(gzipped("behaviors.tsv"), ReplayFormat::kMind, options).back().find("gone.tsv"),
             std::string::npos);
 }

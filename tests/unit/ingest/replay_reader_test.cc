@@ -1,8 +1,6 @@
 #include "ingest/replay_reader.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include "ingest/event_parser.h"
 #include "ingest/ingest_loop.h"
 #include "ingest/replay_log_reader.h"
+#include "tests/unit/ingest/replay_files.h"
 
 namespace sirenfeed::ingest {
 namespace {
@@ -24,58 +23,13 @@ constexpr const char* kHeader =
     "time_ms,user_id,video_id,author_id,tag,tab,is_rand,is_click,long_view,is_like,is_hate,"
     "play_time_ms,duration_ms,upload_dt\n";
 
-class ReplayReaderTest : public testing::Test {
+class ReplayReaderTest : public ReplayFilesTest {
  protected:
-  ReplayReaderTest() {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("replay_" + std::to_string(getpid()) + "_" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  ~ReplayReaderTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = (folder_ / name).string();
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-  std::string write_gzip(const std::string& name, const std::string& text) {
-    const std::string path = (folder_ / name).string();
-    gzFile file = gzopen(path.c_str(), "wb");
-    EXPECT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
-              static_cast<int>(text.size()));
-    gzclose(file);
-    return path;
-  }
-  /// Every record as "time topic key value"; the last line is the error, if there was one.
-  static std::vector<std::string> read(const std::string& path, ReplayFormat format,
-                                       const ReplayOptions& options = {}) {
-    std::vector<std::string> out;
-    auto reader = open_replay(path, format, options);
-    if (!reader) return {reader.error().message};
-    while (true) {
-      auto record = (*reader)->next();
-      if (!record) {
-        out.push_back(record.error().message);
-        const auto after = (*reader)->next();
-        EXPECT_TRUE(after && !*after) << "a failed reader is done";
-        return out;
-      }
-      if (!*record) return out;
-      out.push_back(std::to_string((*record)->time_ms) + " " +
-                    std::string(topic_name((*record)->topic)) + " " + (*record)->key + " " +
-                    (*record)->value.value_or("null"));
-    }
-  }
   static std::string kuairand_error(const std::string& path) {
     const auto lines = read(path, ReplayFormat::kKuairand);
     return lines.empty() ? "" : lines.back();
   }
-
-  std::filesystem::path folder_;
 };
-
-using Strings = std::vector<std::string>;
 
 TEST_F(ReplayReaderTest, KuairandRowsBecomeEventsByTheConvention) {
   const std::string path = write_gzip(
@@ -164,9 +118,9 @@ TEST_F(ReplayReaderTest, DamagedAndMissingFilesAreNamed) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, base::ErrorCode::kNotFound);
   EXPECT_NE(missing.error().message.find("/no/such/file.csv"), std::string::npos);
-  const auto folder = read(folder_.string(), ReplayFormat::kEvents);
-  ASSERT_EQ(folder.size(), 1U);
-  EXPECT_NE(folder[0].find("cannot be"), std::string::npos) << folder[0];
+  const auto of_folder = read(folder().string(), ReplayFormat::kEvents);
+  ASSERT_EQ(of_folder.size(), 1U);
+  EXPECT_NE(of_folder[0].find("cannot be"), std::string::npos) << of_folder[0];
 }
 
 TEST_F(ReplayReaderTest, EventLinesPassAsTheyStandInMergeOrder) {

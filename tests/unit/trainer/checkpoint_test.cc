@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/hash.h"
+#include "tests/support/temp_dir.h"
 #include "tests/unit/trainer/synthetic_examples.h"
 #include "trainer/online_trainer.h"
 
@@ -15,14 +16,7 @@ namespace {
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    file_ = (folder_ / "trainer.checkpoint").string();
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { file_ = (folder_ / "trainer.checkpoint").string(); }
 
   static std::unique_ptr<OnlineTrainer> fresh(const StepConfig& config = testing::small_step(),
                                               const model::Model& start = testing::small_model()) {
@@ -59,7 +53,8 @@ class CheckpointTest : public ::testing::Test {
   const Learned learned_{.positions = {{0, {.next_offset = 48, .epoch = 1, .sequence = 48}},
                                        {3, {.next_offset = 7, .epoch = 2, .sequence = 5}}},
                          .recorded_until_ms = 1'650'000'000'000};
-  std::filesystem::path folder_;
+  test_support::TempDir temp_;
+  const std::filesystem::path& folder_ = temp_.path();
   std::string file_;
 };
 

@@ -12,6 +12,7 @@
 #include "model/model_file.h"
 #include "model/model_store.h"
 #include "tests/fakes/memory_log.h"
+#include "tests/support/temp_dir.h"
 #include "tests/unit/trainer/synthetic_examples.h"
 #include "trainer/online_trainer.h"
 
@@ -23,10 +24,6 @@ using ingest::Topic;
 class TrainLoopTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     config_.step = testing::small_step();
     config_.checkpoint_file = (folder_ / "trainer.checkpoint").string();
     config_.checkpoint_examples = 48;
@@ -35,7 +32,6 @@ class TrainLoopTest : public ::testing::Test {
     config_.retry_interval = std::chrono::milliseconds{5};
     config_.until_end = true;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static void put(fakes::MemoryLog& log, const std::vector<features::Example>& examples) {
     for (const features::Example& example : examples) put(log, example);
@@ -91,7 +87,8 @@ class TrainLoopTest : public ::testing::Test {
   TrainerProbe probe_{registry_, testing::small_config().tasks};
   base::WallClock clock_;
   base::SteadyClock steady_;
-  std::filesystem::path folder_;
+  test_support::TempDir temp_;
+  const std::filesystem::path& folder_ = temp_.path();
   TrainLoopConfig config_;
 };
 
