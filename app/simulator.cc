@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -57,8 +59,13 @@ void add(SimulatorReport& to, const SimulatorReport& one) {
 
 class Loop {
  public:
-  Loop(SimulatedWorld& world, std::string run, const SimulatorConfig& config, HttpClient& client)
-      : world_(world), run_(std::move(run)), config_(config), client_(client) {}
+  Loop(SimulatedWorld& world, std::string run, const SimulatorConfig& config, HttpClient& client,
+       std::stop_token stop)
+      : world_(world),
+        run_(std::move(run)),
+        config_(config),
+        client_(client),
+        stop_(std::move(stop)) {}
 
   /// Tells the server of the items that live at `time_ms` and were born before.
   base::Result<void> announce_living(base::UnixMs time_ms);
@@ -75,17 +82,19 @@ class Loop {
   const std::string run_;
   const SimulatorConfig& config_;
   HttpClient& client_;
+  const std::stop_token stop_;
   std::uint64_t impressions_ = 0;
 };
 
-// A busy server (429, 503) is asked again until backlog_wait_max.
+// A busy server (429, 503) is asked again until backlog_wait_max or a stop.
 base::Result<HttpResponse> Loop::request(const char* method, const std::string& target,
                                          const std::string& body) {
   const auto deadline = std::chrono::steady_clock::now() + config_.backlog_wait_max;
   while (true) {
     SF_ASSIGN(HttpResponse response, client_.request(method, target, body));
     const bool busy = response.status == 429 || response.status == 503;
-    if (!busy || std::chrono::steady_clock::now() >= deadline) return response;
+    const bool waits = !stop_.stop_requested() && std::chrono::steady_clock::now() < deadline;
+    if (!busy || !waits) return response;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // as Retry-After asks, in small
   }
 }
@@ -247,6 +256,13 @@ class Start {
   std::chrono::steady_clock::time_point next_word_;
 };
 
+void wait_until(std::chrono::steady_clock::time_point when, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_until(lock, stop, when, [] { return false; });
+}
+
 }  // namespace
 
 base::Result<SimulatorReport> simulate(const WorldConfig& world_config,
@@ -265,20 +281,23 @@ base::Result<SimulatorReport> simulate(const WorldConfig& world_config,
   SimulatedWorld world(world_config);
   WorldVisit visit = world.next_visit();
   while (visit.time_ms <= begin_ms) visit = world.next_visit();
-  Loop loop(world, fmt::format("sim-{}-{}-", world_config.seed, begin_ms), config, client);
+  Loop loop(world, fmt::format("sim-{}-{}-", world_config.seed, begin_ms), config, client, stop);
   SF_TRY(loop.announce_living(begin_ms));
   const auto wall_start = std::chrono::steady_clock::now();
   base::UnixMs hour_end_ms = begin_ms + base::kMsPerHour;
   for (; visit.time_ms < end_ms && !stop.stop_requested(); visit = world.next_visit()) {
     if (config.speed > 0) {
       const double ahead_s = static_cast<double>(visit.time_ms - begin_ms) / 1000 / config.speed;
-      std::this_thread::sleep_until(wall_start +
-                                    std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::duration<double>(ahead_s)));
+      wait_until(wall_start + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                  std::chrono::duration<double>(ahead_s)),
+                 stop);
+      if (stop.stop_requested()) break;
     }
-    SF_ASSIGN(const SimulatorReport one, loop.visit(visit));
-    add(total, one);
-    add(hour, one);
+    const auto one = loop.visit(visit);
+    if (!one && stop.stop_requested()) break;  // the server may have been stopped with us
+    if (!one) return fail(one.error());
+    add(total, *one);
+    add(hour, *one);
     if (visit.time_ms >= hour_end_ms) {
       if (callbacks.on_progress) callbacks.on_progress(hour, total);
       hour = {};
