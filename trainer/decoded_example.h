@@ -27,6 +27,8 @@ struct DecodedExample {
   std::uint64_t epoch = 0;
   std::uint64_t sequence = 0;
 
+  bool erased = false;  // counts for the order, and has nothing of what follows
+
   std::string user_id;
   base::UnixMs closed_ms = 0;
   std::vector<std::string> item_ids;  // of the candidates

@@ -158,6 +158,16 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
                 "the example has format version {}, this trainer knows up to {}: update it first",
                 example.version(), kExampleVersion);
   }
+  DecodedExample decoded;
+  decoded.identity = {.impression_partition = example.impression_partition(),
+                      .impression_offset = example.impression_offset(),
+                      .part = example.part(),
+                      .revision = example.revision()};
+  decoded.partition = example.partition();
+  decoded.epoch = example.epoch();
+  decoded.sequence = example.sequence();
+  decoded.erased = example.erased();
+  if (decoded.erased) return decoded;
   SF_TRY(check_schema("context features", example.context_schema(), context_schema_));
   SF_TRY(check_schema("actions", example.action_schema(), action_schema_));
   SF_TRY(check_schema("tasks", example.task_schema(), task_schema_));
@@ -168,14 +178,6 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
                 example.time_ms());
   }
 
-  DecodedExample decoded;
-  decoded.identity = {.impression_partition = example.impression_partition(),
-                      .impression_offset = example.impression_offset(),
-                      .part = example.part(),
-                      .revision = example.revision()};
-  decoded.partition = example.partition();
-  decoded.epoch = example.epoch();
-  decoded.sequence = example.sequence();
   decoded.user_id = example.user_id();
   decoded.closed_ms = example.closed_ms();
   decoded.slate.time_ms = example.time_ms();

@@ -36,7 +36,7 @@ class ExampleDecoder {
   /// kDecode: the bytes or fields are no example (no protobuf, columns of unequal length, a
   /// non-finite feature): a dead letter. kInvalidArgument: a good example that this trainer must
   /// not guess at (a newer version, other features, actions or tasks): the trainer stops; the
-  /// message says what differs.
+  /// message says what differs. Of an erased example nothing but identity and order is filled.
   [[nodiscard]] base::Result<DecodedExample> decode_bytes(std::string_view bytes) const;
   [[nodiscard]] base::Result<DecodedExample> decode(const features::Example& example) const;
 

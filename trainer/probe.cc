@@ -20,6 +20,8 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
       recorded_before(registry.counter(
           name("recorded_before_total"),
           "Examples not learned because the recorded log covered their time (train --from-log)")),
+      erased(registry.counter(name("erased_total"),
+                              "Examples whose user was erased before they were sent.")),
       undecodable(registry.counter(name("undecodable_total"), "Records that are no example.")),
       gaps(registry.counter(name("gaps_total"),
                             "Partitions stopped because a sequence number is missing.")),

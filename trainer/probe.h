@@ -18,6 +18,7 @@ struct TrainerProbe {
   base::Counter corrections;      // of them, revisions above 0
   base::Counter duplicates;       // seen before, not learned again
   base::Counter recorded_before;  // of a time that the recorded log had covered, not learned again
+  base::Counter erased;           // their user was erased before they left: nothing to learn
   base::Counter undecodable;      // dead letters
   base::Counter gaps;             // partitions stopped because a sequence number is missing
   base::Counter batches;          // learned

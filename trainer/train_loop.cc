@@ -32,6 +32,16 @@ bool is_passing(const base::Error& error) {
          error.code == ErrorCode::kClosed || error.code == ErrorCode::kNotFound;
 }
 
+// "examples/1" in "examples/1: offset 5 …", but not in "examples/12: …".
+bool names_partition(std::string_view message, std::string_view name) {
+  for (auto at = message.find(name); at != std::string_view::npos;
+       at = message.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const char* train_state_name(TrainState state) noexcept {
@@ -125,6 +135,7 @@ struct TrainLoop::Impl {
   void reject(const ingest::LogRecord& record, Cursor& cursor, const std::string& detail);
   base::Result<void> stop_partition(ingest::Partition partition, Cursor& cursor,
                                     std::string reason);
+  base::Result<ingest::PollBatch> poll();
   void learn(std::size_t count);
   void after_batch();
   bool publish_due() const;
@@ -250,6 +261,10 @@ base::Result<void> TrainLoop::Impl::take_record(ingest::LogRecord record, base::
       std::string reason;
       switch (cursor.order.check(decoded->epoch, decoded->sequence, reason)) {
         case ExampleOrder::Verdict::kAccept:
+          if (decoded->erased) {
+            deps.probe.erased.add();
+            break;
+          }
           accepted.push_back({*std::move(decoded), partition, record.offset + 1, arrived_ms});
           break;
         case ExampleOrder::Verdict::kDuplicate:
@@ -390,9 +405,23 @@ bool TrainLoop::Impl::everything_read() const {
   });
 }
 
+// What concerns one partition (its offset is not in the log, the log is damaged there) stops that
+// one alone.
+base::Result<ingest::PollBatch> TrainLoop::Impl::poll() {
+  auto polled = reader->poll(config.poll_timeout);
+  if (polled || polled.error().code != ErrorCode::kCorrupt) return polled;
+  for (auto& [partition, cursor] : cursors) {
+    if (!cursor.stopped.empty()) continue;
+    if (!names_partition(polled.error().message, fmt::format("examples/{}", partition))) continue;
+    SF_TRY(stop_partition(partition, cursor, polled.error().message));
+    return ingest::PollBatch{};
+  }
+  return polled;
+}
+
 base::Result<void> TrainLoop::Impl::poll_once() {
   SF_TRY(dead_letters.send());
-  SF_ASSIGN(ingest::PollBatch polled, reader->poll(config.poll_timeout));
+  SF_ASSIGN(ingest::PollBatch polled, poll());
   const base::UnixMs arrived_ms = deps.clock.now_ms();
   deps.probe.broker_lost.set(polled.broker_lost ? 1 : 0);
   const std::size_t batch_examples = config.step.batch_examples;

@@ -253,6 +253,32 @@ TEST_F(TrainLoopTest, AFeatureThatIsNotFiniteAndAGradientThatExplodesTouchNothin
   EXPECT_TRUE(model::encode_model((*snapshot)->model) == through.model);
 }
 
+TEST_F(TrainLoopTest, AnErasedExampleCountsForTheOrderAndTeachesNothing) {
+  fakes::MemoryLog log;
+  const auto all = testing::make_examples({.examples = 40});
+  std::vector<features::Example> others;
+  for (const features::Example& example : all) {
+    if (example.sequence() != 7 && example.sequence() != 40) {
+      others.push_back(example);
+      put(log, example);
+      continue;
+    }
+    features::Example erased;
+    erased.set_version(1);
+    erased.set_partition(example.partition());
+    erased.set_epoch(example.epoch());
+    erased.set_sequence(example.sequence());
+    erased.set_erased(true);
+    put(log, erased);
+  }
+  const Run done = run(log);
+  ASSERT_TRUE(done.result.has_value()) << done.result.error().message;
+  EXPECT_EQ(done.model, learned(others));
+  EXPECT_EQ(probe_.erased.value(), 2U);
+  EXPECT_TRUE(done.status.stopped.empty());
+  EXPECT_TRUE(log.records({Topic::kDeadLetters, 0}).empty());
+}
+
 TEST_F(TrainLoopTest, ANewerVersionStopsTheTrainerWithAMessage) {
   fakes::MemoryLog log;
   auto examples = testing::make_examples({.examples = 20});
@@ -347,6 +373,23 @@ TEST_F(TrainLoopTest, RecordsThatRetentionTookAreNamed) {
   const Run refused = run(log);
   ASSERT_FALSE(refused.result.has_value());
   EXPECT_EQ(refused.result.error().code, base::ErrorCode::kCorrupt);
+}
+
+TEST_F(TrainLoopTest, APartitionWhoseRecordsRetentionTookLeavesTheOthersAlone) {
+  fakes::MemoryLog log(2);
+  put(log, testing::make_examples({.examples = 40}));
+  put(log, testing::make_examples({.examples = 16, .seed = 2, .partition = 1}));
+  ASSERT_TRUE(run(log).result.has_value());
+  put(log, testing::make_examples({.examples = 60}));
+  log.trim({Topic::kExamples, 0}, 60);
+  auto more = testing::make_examples({.examples = 48, .seed = 2, .partition = 1});
+  more.erase(more.begin(), more.begin() + 16);
+  put(log, more);
+  const Run stopped = run(log);
+  EXPECT_FALSE(stopped.result.has_value());
+  ASSERT_EQ(stopped.status.stopped.size(), 1U);
+  EXPECT_EQ(stopped.status.stopped[0].partition, 0);
+  EXPECT_EQ(stopped.positions.at(1).sequence, 48U);
 }
 
 TEST_F(TrainLoopTest, ACorruptCheckpointIsRefusedNotOverwritten) {
