@@ -3,6 +3,9 @@
 #include <example.pb.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -11,56 +14,54 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{200};
 constexpr int kPollsMax = 50;
-constexpr ingest::Offset kBackFactor = 16;
+// Late impressions and corrections stand between the others: enough to find the furthest.
+constexpr ingest::Offset kLastExamples = 2'000;
 
-/// The end of an examples partition.
-struct Newest {
-  std::optional<Example> closed;  // the newest of revision 0; nullopt where retention took it
-  std::uint64_t corrections = 0;  // that follow it
-};
+using Order = std::pair<std::uint64_t, std::uint64_t>;  // epoch, sequence
 
-base::Result<void> note(const ingest::LogRecord& record, Newest& newest) {
-  Example example;
-  if (!record.value || !example.ParseFromString(*record.value)) {
-    return base::fail(base::ErrorCode::kDecode, "{}/{} offset {}: expected an example",
-                      ingest::topic_name(record.source.topic), record.source.partition,
-                      record.offset);
-  }
-  if (example.revision() > 0) {
-    ++newest.corrections;
-  } else {
-    newest = {std::move(example), 0};
-  }
-  return {};
-}
-
-// What lies from `from` to the end.
-base::Result<Newest> read_from(ingest::EventLog& log, ingest::TopicPartition source,
-                               ingest::Offset from) {
+// The last `count` examples; fewer where retention has taken some. What is none is left out.
+base::Result<std::vector<Example>> read_last(ingest::EventLog& log, ingest::TopicPartition source,
+                                             ingest::Offset count) {
+  std::vector<Example> examples;
+  SF_ASSIGN(const auto bounds, log.bounds(source));
+  if (bounds.next <= bounds.first) return examples;
   SF_ASSIGN(
       const auto reader,
       log.open_reader({.name = "sirenfeed-align", .group = {}, .member = {}, .listener = {}}));
-  SF_TRY(reader->assign(source, from));
-  Newest newest;
+  SF_TRY(reader->assign(source, std::max(bounds.next - count, bounds.first)));
   for (int quiet = 0; quiet < kPollsMax; ++quiet) {
     SF_ASSIGN(const ingest::PollBatch batch, reader->poll(kPoll));
-    for (const ingest::LogRecord& record : batch.records) SF_TRY(note(record, newest));
     if (!batch.records.empty()) quiet = 0;
-    if (!batch.at_end.empty()) return newest;
+    for (const ingest::LogRecord& record : batch.records) {
+      Example example;
+      if (record.value && example.ParseFromString(*record.value)) {
+        examples.push_back(std::move(example));
+      }
+      if (record.offset + 1 >= bounds.next) return examples;
+    }
+    if (!batch.at_end.empty()) return examples;
   }
   return base::fail(
       base::ErrorCode::kUnavailable, "the newest records of {}/{} did not come within {} s",
       ingest::topic_name(source.topic), source.partition, kPollsMax * kPoll.count() / 1000);
 }
 
-// Corrections stand between the closed impressions: further back until one of those is there.
-base::Result<Newest> read_newest(ingest::EventLog& log, ingest::TopicPartition source,
-                                 ingest::EventLog::Bounds bounds) {
-  for (ingest::Offset back = 1;; back *= kBackFactor) {
-    const ingest::Offset from = std::max(bounds.first, bounds.next - back);
-    SF_ASSIGN(Newest newest, read_from(log, source, from));
-    if (newest.closed || from == bounds.first) return newest;
+// Nullopt: `examples` is empty.
+std::optional<SentExamples> summary_of(const std::vector<Example>& examples, Order written) {
+  if (examples.empty()) return std::nullopt;
+  SentExamples sent{examples.back().epoch(), examples.back().sequence()};
+  for (const Example& example : examples) {
+    if (Order(example.epoch(), example.sequence()) <= written) continue;
+    const std::pair<base::UnixMs, ingest::Offset> place(example.time_ms(),
+                                                        example.impression_offset());
+    if (example.revision() > 0) {
+      ++sent.corrections;
+    } else if (!sent.furthest || place >= *sent.furthest) {
+      sent.furthest = place;
+      sent.corrections = 0;
+    }
   }
+  return sent;
 }
 
 }  // namespace
@@ -68,19 +69,22 @@ base::Result<Newest> read_newest(ingest::EventLog& log, ingest::TopicPartition s
 base::Result<void> align_examples(FeatureState& state, ingest::EventLog& log) {
   for (ingest::Partition p = 0; p < state.config().partitions; ++p) {
     const ingest::TopicPartition source{ingest::Topic::kExamples, p};
-    SF_ASSIGN(const auto applied, state.position({ingest::Topic::kImpressions, p}));
-    if (applied) continue;
-    SF_ASSIGN(const auto bounds, log.bounds(source));
-    if (bounds.next <= bounds.first) continue;
-    SF_ASSIGN(const Newest newest, read_newest(log, source, bounds));
-    if (!newest.closed) continue;
-    const Example& closed = *newest.closed;
-    SF_ASSIGN(const bool resumed, state.resume_examples(p, closed, newest.corrections));
+    const SentExamples at = state.written_examples(p);
+    const Order written(at.epoch, at.sequence);
+    SF_ASSIGN(auto newest, read_last(log, source, 1));
+    const bool known = !newest.empty() && Order(newest[0].epoch(), newest[0].sequence()) <= written;
+    if (known) continue;
+    SF_ASSIGN(newest, read_last(log, source, kLastExamples));
+    const auto sent = summary_of(newest, written);
+    if (!sent) continue;
+    SF_ASSIGN(const bool resumed, state.resume_examples(p, *sent));
     if (!resumed) continue;
     base::log_warning(
-        "the state of partition {} is empty, but examples/{} holds examples of epoch {}: starting "
-        "epoch {}, silent up to impression offset {}",
-        p, p, closed.epoch(), closed.epoch() + 1, closed.impression_offset());
+        "partition {}: topic examples holds epoch {} up to sequence {}, this state has written "
+        "epoch {} up to {}: it is new, or older. It goes on with epoch {}, silent up to impression "
+        "offset {}",
+        p, sent->epoch, sent->sequence, at.epoch, at.sequence, sent->epoch + 1,
+        sent->furthest ? sent->furthest->second : -1);
   }
   return {};
 }

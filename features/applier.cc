@@ -55,7 +55,8 @@ Applier::Applier(const ApplierParts& parts)
       builder_(config_, item_side_, parts.computer,
                ActionBits(intern_all(types_, config_.example.actions)),
                task_types(types_, config_.example)),
-      users_(store_, config_.store.user_cache_bytes) {}
+      users_(store_, config_.store.user_cache_bytes),
+      removals_(parts.removals) {}
 
 base::Result<void> Applier::load() {
   loaded_ = false;
@@ -206,7 +207,7 @@ base::Result<Applier::Outcome> Applier::dispatch(const ingest::InputRecord& reco
   const auto& body = std::get<ingest::EventBody>(record.content);
   PartitionState& state =
       partition(record.source.topic == ingest::Topic::kItems ? 0 : record.source.partition);
-  if (const auto* event = std::get_if<ingest::ItemUpdate>(&body)) return apply_item(*event);
+  if (const auto* event = std::get_if<ingest::ItemUpdate>(&body)) return apply_item(record, *event);
   if (record.time_ms < state.merged_ms) ++counts_.out_of_order;
   if (const auto* event = std::get_if<ingest::UserUpdate>(&body)) {
     return apply_user(record, *event);
@@ -276,8 +277,10 @@ void Applier::write_dead_letter(const ingest::InputRecord& record,
   Encoder out(value);
   out.zigzag(record.log_time_ms);
   out.bytes(fmt::format("{}/{}/{}", ingest::topic_name(record.source.topic), p, record.offset));
-  out.bytes(ingest::dead_letter_json(ingest::dead_letter_of(record, rejection)));
+  std::string json = ingest::dead_letter_json(ingest::dead_letter_of(record, rejection));
+  out.bytes(json);
   put_outbox({ingest::Topic::kDeadLetters, p}, sequence, value);
+  batch_dead_letters_.push_back({outbox_key(p, kDeadLettersLetter, sequence), std::move(json)});
 }
 
 void Applier::put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value) {
@@ -470,6 +473,8 @@ void Applier::report() {
   probe_.actions_unattributed.add(counts_.unattributed);
   probe_.examples.add(counts_.examples);
   probe_.corrections.add(counts_.corrections);
+  probe_.examples_muted.add(counts_.muted);
+  probe_.impressions_erased.add(counts_.impressions_erased);
   probe_.windows_idle_closed.add(counts_.idle_closed);
   for (std::size_t i = 0; i < counts_.rejected.size(); ++i) {
     if (counts_.rejected[i] > 0) {
@@ -478,9 +483,20 @@ void Applier::report() {
   }
   outbox_written_ = std::exchange(batch_outbox_, {});
   if (counts_.outbox > 0) probe_.outbox_entries.add(static_cast<double>(counts_.outbox));
+  probe_.outbox_entries.add(-static_cast<double>(counts_.outbox_erased));
+  for (BatchRemoval& each : batch_removals_) {
+    removals_.add(each.source, each.offset, std::move(each.removal));
+  }
+  forget_batch();
+}
+
+void Applier::forget_batch() {
   counts_ = BatchCounts{};
   batch_.clear();
   batch_ids_.clear();
+  batch_examples_.clear();
+  batch_dead_letters_.clear();
+  batch_removals_.clear();
   dirty_dead_letters_.clear();
   clicked_items_.clear();
 }
@@ -490,11 +506,7 @@ base::Result<void> Applier::rollback(base::Error error) {
   item_side_.rollback();
   users_.rollback();
   types_.rollback();
-  counts_ = BatchCounts{};
-  batch_.clear();
-  batch_ids_.clear();
-  dirty_dead_letters_.clear();
-  clicked_items_.clear();
+  forget_batch();
   outbox_written_.clear();
   batch_outbox_.clear();
   if (auto loaded = load(); !loaded) {

@@ -23,6 +23,7 @@
 #include "features/item_side.h"
 #include "features/partition_state.h"
 #include "features/probe.h"
+#include "features/removal_log.h"
 #include "features/store.h"
 #include "features/user_cache.h"
 #include "ingest/event_sink.h"
@@ -39,6 +40,7 @@ struct ApplierParts {
   ActionTypes& types;
   CandidateIndex& index;
   const ContextComputer& computer;
+  RemovalLog& removals;
 };
 
 /// Threads: one at a time (FeatureState sees to it).
@@ -54,8 +56,10 @@ class Applier {
   base::Result<void> close_windows(ingest::Partition partition);
   base::Result<std::optional<ingest::AppliedPosition>> position(ingest::TopicPartition source);
   /// See FeatureState::resume_examples.
-  base::Result<bool> resume_examples(ingest::Partition number, std::uint64_t epoch,
-                                     PendingSet::Place newest, std::uint64_t corrections);
+  base::Result<bool> resume_examples(ingest::Partition number, const SentExamples& sent);
+  [[nodiscard]] SentExamples written_examples(ingest::Partition number) const;
+  /// See FeatureState::seed_tombstones.
+  base::Result<void> seed_tombstones(std::span<const Tombstone> tombstones);
   /// The last sequence of each stream that the last batch put into the outbox.
   using OutboxWritten = std::map<OutboxStream, std::uint64_t>;
   [[nodiscard]] const OutboxWritten& outbox_written() const { return outbox_written_; }
@@ -70,7 +74,8 @@ class Applier {
   struct BatchCounts {
     std::uint64_t in = 0, applied = 0, duplicate = 0, replayed = 0, out_of_order = 0;
     std::uint64_t impressions = 0, exposures = 0, attributed = 0, late = 0, unattributed = 0;
-    std::uint64_t examples = 0, corrections = 0, idle_closed = 0, outbox = 0;
+    std::uint64_t examples = 0, muted = 0, corrections = 0, idle_closed = 0, outbox = 0;
+    std::uint64_t impressions_erased = 0, outbox_erased = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(ingest::RejectReason::kUndecodable) + 1>
         rejected{};
     base::UnixMs newest_ms = INT64_MIN;
@@ -83,6 +88,7 @@ class Applier {
   };
 
   // applier.cc
+  void forget_batch();
   base::Result<void> ensure_ready();
   base::Result<void> apply_one(const ingest::InputRecord& record);
   base::Result<Outcome> dispatch(const ingest::InputRecord& record);
@@ -131,14 +137,24 @@ class Applier {
                        const ingest::Action& event, Key item);
 
   // apply_catalog.cc
-  base::Result<Outcome> apply_item(const ingest::ItemUpdate& event);
-  base::Result<void> take_down(CatalogItem item, base::UnixMs time);
+  base::Result<Outcome> apply_item(const ingest::InputRecord& record,
+                                   const ingest::ItemUpdate& event);
+  base::Result<Removal> take_down(CatalogItem item, base::UnixMs time);
   base::Result<void> surface_counters(std::string prefix, std::vector<CounterKey>& keys);
   base::Result<Outcome> apply_user(const ingest::InputRecord& record,
                                    const ingest::UserUpdate& event);
-  base::Result<void> erase_user(PartitionState& state, CachedUser& user, base::UnixMs time);
+
+  // apply_erasure.cc
+  base::Result<void> erase_user(const ingest::InputRecord& record, PartitionState& state,
+                                CachedUser& user, base::UnixMs time);
+  std::uint64_t erase_held(PartitionState& state, const std::string& user_id);
+  base::Result<std::uint64_t> erase_outbox_examples(ingest::Partition partition,
+                                                    std::string_view user_id);
+  base::Result<std::uint64_t> erase_dead_letters(std::string_view user_id);
 
   // windows.cc
+  void remember_example(const Example& example);
+  base::Result<void> move_outbox(PartitionState& state, const SentExamples& sent);
   base::Result<void> advance(PartitionState& state, base::UnixMs time);
   base::Result<std::uint64_t> close_until(PartitionState& state, base::UnixMs watermark);
   base::Result<void> close(PartitionState& state, Pending& pending);
@@ -188,8 +204,27 @@ class Applier {
   bool loaded_ = false;                 // the maps above are what the store says
   std::uint64_t generation_ = 0;        // of the store that they came from
 
+  RemovalLog& removals_;
+
   // The batch in the making.
+  struct BatchExample {
+    std::string key;
+    std::string user_id;
+    std::unique_ptr<Example> identity;  // without what was shown and learned
+  };
+  struct BatchDeadLetter {
+    std::string key;
+    std::string json;
+  };
+  struct BatchRemoval {
+    ingest::TopicPartition source;
+    ingest::Offset offset = 0;
+    Removal removal;
+  };
   WriteBatch batch_;
+  std::vector<BatchExample> batch_examples_;
+  std::vector<BatchDeadLetter> batch_dead_letters_;
+  std::vector<BatchRemoval> batch_removals_;
   BatchCounts counts_;
   std::unordered_map<IdHash, KnownId, IdHashHash> batch_ids_;
   OutboxWritten batch_outbox_;

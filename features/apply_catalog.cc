@@ -35,7 +35,8 @@ CatalogItem catalog_item(const ingest::ItemUpdate& event, const CatalogItem* bef
 
 }  // namespace
 
-base::Result<Applier::Outcome> Applier::apply_item(const ingest::ItemUpdate& event) {
+base::Result<Applier::Outcome> Applier::apply_item(const ingest::InputRecord& record,
+                                                   const ingest::ItemUpdate& event) {
   const Key hash = base::xxh3_64(event.item_id);
   const CatalogItemPtr before = item_side_.item(hash);
   if (before != nullptr && before->id != event.item_id) {
@@ -59,7 +60,10 @@ base::Result<Applier::Outcome> Applier::apply_item(const ingest::ItemUpdate& eve
     CatalogItem item;
     item.id = event.item_id;
     item.hash = hash;
-    SF_TRY(take_down(std::move(item), event.time_ms));
+    const bool known = before != nullptr && before->known;
+    SF_ASSIGN(const Removal counters, take_down(std::move(item), event.time_ms));
+    batch_removals_.push_back({record.source, record.offset, counters});
+    if (known) batch_removals_.back().removal["catalog"] = 1;  // all but id and tombstone
     return Outcome(Applied{});
   }
   if (!older) item_side_.set_item(catalog_item(event, before.get()));
@@ -76,29 +80,33 @@ base::Result<void> Applier::surface_counters(std::string prefix, std::vector<Cou
 }
 
 // Leaves the id and the tombstone; metadata and counters go, so that a later event starts anew.
-base::Result<void> Applier::take_down(CatalogItem item, base::UnixMs time) {
+base::Result<Removal> Applier::take_down(CatalogItem item, base::UnixMs time) {
   const Key hash = item.hash;
+  Removal removal;
   item.updated_ms = time;
   item.taken_down_ms = time;
   item_side_.set_item(std::move(item));
-  item_side_.reset({CounterKind::kItem, hash, 0});
-  item_side_.reset({CounterKind::kItemUnattributed, hash, 0});
   std::vector<CounterKey> keys;
+  for (const CounterKind kind : {CounterKind::kItem, CounterKind::kItemUnattributed}) {
+    if (!item_side_.counter({kind, hash, 0}).empty()) keys.push_back({kind, hash, 0});
+  }
   SF_TRY(surface_counters(counter_key({CounterKind::kItemSurface, hash, 0}), keys));
   // And those that this batch has made.
   const auto of_item = [&](const CounterKey& key, const auto&) {
     if (key.kind == CounterKind::kItemSurface && key.a == hash) keys.push_back(key);
   };
   item_side_.for_changed_counters(of_item);
+  removal["counters"] = keys.size();
   for (const CounterKey& key : keys) item_side_.reset(key);
   if (config_.context.extended) {
     keys = {{CounterKind::kItem, hash, 0}};
     SF_TRY(surface_counters(residuals_key({CounterKind::kItemSurface, hash, 0}), keys));
     item_side_.for_changed_residuals(of_item);
+    removal["residuals"] = keys.size();
     for (const CounterKey& key : keys) item_side_.reset_residuals(key);
   }
   clicked_items_.insert(hash);
-  return {};
+  return removal;
 }
 
 base::Result<Applier::Outcome> Applier::apply_user(const ingest::InputRecord& record,
@@ -110,7 +118,7 @@ base::Result<Applier::Outcome> Applier::apply_user(const ingest::InputRecord& re
     return Outcome(ingest::Rejection{RejectReason::kTombstone, "the user was erased afterwards"});
   }
   if (event.erase) {
-    SF_TRY(erase_user(state, *user, event.time_ms));
+    SF_TRY(erase_user(record, state, *user, event.time_ms));
     return Outcome(Applied{});
   }
   std::optional<UserProfile>& profile = user->state.profile;
@@ -122,24 +130,6 @@ base::Result<Applier::Outcome> Applier::apply_user(const ingest::InputRecord& re
   profile->blocked_authors = event.blocked_authors;
   profile->blocked_tags = event.blocked_tags;
   return Outcome(Applied{});
-}
-
-base::Result<void> Applier::erase_user(PartitionState& state, CachedUser& user, base::UnixMs time) {
-  users_.erase(user, time);
-  for (Pending* pending : state.pending.of_user(user.id)) SF_TRY(drop_pending(state, *pending));
-  SF_TRY(forget_retained_of(state, user.id));
-  std::erase_if(state.held, [&](const HeldRecord& held) {
-    const auto& body = std::get<ingest::EventBody>(held.record.content);
-    const auto* impression = std::get_if<ingest::Impression>(&body);
-    const auto* action = std::get_if<ingest::Action>(&body);
-    const bool of_user = (impression != nullptr && impression->user_id == user.id) ||
-                         (action != nullptr && action->user_id == user.id);
-    if (!of_user) return false;
-    batch_.erase(Family::kState, held_key(held.record.source, held.record.offset));
-    settle(held.record, ingest::Rejection{RejectReason::kTombstone, "the user was erased"});
-    return true;
-  });
-  return {};
 }
 
 }  // namespace sirenfeed::features

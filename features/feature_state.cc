@@ -6,65 +6,11 @@
 #include "features/encode.h"
 #include "features/state_dump.h"
 #include "features/state_reader.h"
+#include "features/store_format.h"
 #include "features/store_outbox.h"
 
 namespace sirenfeed::features {
 namespace {
-
-constexpr std::uint8_t kFormatVersion = 1;
-
-// What the keys of a store mean.
-struct StoreFormat {
-  ingest::Partition partitions = 0;
-  bool extended = false;  // ContextConfig::extended
-};
-
-// format = version · partitions · [1: with the extended set]. Nullopt: a new store.
-base::Result<std::optional<StoreFormat>> read_format(const Store& store) {
-  SF_ASSIGN(const auto stored, store.get(Family::kState, node_prefix(kFormatLetter)));
-  if (!stored) return std::nullopt;
-  Decoder in(*stored);
-  StoreFormat format;
-  const std::uint8_t version = in.byte();
-  format.partitions = static_cast<ingest::Partition>(in.varint());
-  const std::uint8_t flags = in.ok() && !in.at_end() ? in.byte() : std::uint8_t{0};
-  format.extended = flags == 1;
-  if (version != kFormatVersion || flags > 1 || !in.finished()) {
-    return base::fail(base::ErrorCode::kCorrupt,
-                      "the state folder {} has format {}, this binary knows {}; `sirenfeed "
-                      "rebuild` makes it anew",
-                      store.dir(), version, kFormatVersion);
-  }
-  return format;
-}
-
-base::Result<void> check_format(Store& store, const FeaturesConfig& config) {
-  SF_ASSIGN(const auto had, read_format(store));
-  const bool extended = config.context.extended;
-  if (!had) {
-    std::string value;
-    Encoder out(value);
-    out.byte(kFormatVersion);
-    out.varint(static_cast<std::uint64_t>(config.partitions));
-    if (extended) out.byte(1);
-    WriteBatch batch;
-    batch.put(Family::kState, node_prefix(kFormatLetter), value);
-    return store.write(batch);
-  }
-  if (had->partitions != config.partitions) {
-    return base::fail(base::ErrorCode::kCorrupt,
-                      "the state folder {} was made for {} partitions, the topics have {}; "
-                      "`sirenfeed rebuild` makes it anew",
-                      store.dir(), had->partitions, config.partitions);
-  }
-  if (had->extended != extended) {
-    return base::fail(base::ErrorCode::kCorrupt,
-                      "the state folder {} was made with --features.extended {}, which is now {}: "
-                      "give the old value, or `sirenfeed rebuild` makes the state anew",
-                      store.dir(), had->extended, extended);
-  }
-  return {};
-}
 
 base::Result<std::vector<std::string>> stored_types(const Store& store) {
   SF_ASSIGN(const auto value, store.get(Family::kState, node_prefix(kTypesLetter)));
@@ -116,6 +62,7 @@ struct FeatureState::Impl {
   ContextComputer computer;
   StateReader reader;
   StoreOutbox outbox;
+  RemovalLog removals;
   Applier applier;
 
   Impl(FeaturesConfig config_in, const FeaturesProbe& probe_in, StateWiring wiring_in,
@@ -131,7 +78,7 @@ struct FeatureState::Impl {
                  types.intern(config.context.long_view_action)),
         reader(config, *store, item_side, types, index, computer),
         outbox(*store, probe),
-        applier({config, probe, wiring, *store, item_side, types, index, computer}) {}
+        applier({config, probe, wiring, *store, item_side, types, index, computer, removals}) {}
 
   base::Result<void> finish(base::Result<void> done) {
     if (done && !applier.outbox_written().empty()) outbox.notify(applier.outbox_written());
@@ -147,7 +94,7 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
                                                                StateWiring wiring) {
   SF_TRY(config.validate());
   SF_ASSIGN(auto store, Store::open(config.store));
-  SF_TRY(check_format(*store, config));
+  SF_TRY(open_store_format(*store, config));
   SF_ASSIGN(auto names, stored_types(*store));
   const std::size_t stored = names.size();
   auto impl =
@@ -163,7 +110,7 @@ base::Result<std::unique_ptr<FeatureState>> FeatureState::open(FeaturesConfig co
 base::Result<std::optional<ingest::Partition>> FeatureState::stored_partitions(
     const StoreConfig& config) {
   SF_ASSIGN(const auto store, Store::open(config));
-  SF_ASSIGN(const auto format, read_format(*store));
+  SF_ASSIGN(const auto format, read_store_format(*store));
   if (!format) return std::nullopt;
   return format->partitions;
 }
@@ -182,10 +129,21 @@ base::Result<void> FeatureState::close_windows(ingest::Partition partition) {
   return impl_->finish(impl_->applier.close_windows(partition));
 }
 
-base::Result<bool> FeatureState::resume_examples(ingest::Partition partition, const Example& newest,
-                                                 std::uint64_t corrections) {
-  return impl_->applier.resume_examples(
-      partition, newest.epoch(), {newest.time_ms(), newest.impression_offset()}, corrections);
+base::Result<bool> FeatureState::resume_examples(ingest::Partition partition,
+                                                 const SentExamples& sent) {
+  SF_ASSIGN(const bool resumed, impl_->applier.resume_examples(partition, sent));
+  if (resumed) SF_TRY(impl_->outbox.begin_anew());
+  return resumed;
+}
+SentExamples FeatureState::written_examples(ingest::Partition partition) const {
+  return impl_->applier.written_examples(partition);
+}
+base::Result<void> FeatureState::seed_tombstones(std::span<const Tombstone> tombstones) {
+  return impl_->applier.seed_tombstones(tombstones);
+}
+std::optional<Removal> FeatureState::removed_by(ingest::TopicPartition source,
+                                                ingest::Offset offset) const {
+  return impl_->removals.find(source, offset);
 }
 
 const FeatureReader& FeatureState::reader() const { return impl_->reader; }

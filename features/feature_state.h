@@ -17,6 +17,7 @@
 #include "features/features_config.h"
 #include "features/outbox.h"
 #include "features/probe.h"
+#include "features/removal_log.h"
 #include "ingest/event_sink.h"
 
 namespace sirenfeed::features {
@@ -64,6 +65,24 @@ struct Conservation {
   std::uint64_t duplicate = 0;
 };
 
+/// How far topic examples holds a partition, as its newest example says, and what of it a state
+/// does not know.
+struct SentExamples {
+  std::uint64_t epoch = 0;
+  std::uint64_t sequence = 0;
+  /// The furthest impression (time, offset) among the unknown: a late one closes as it comes, so it
+  /// need not be the newest. Nullopt: none is of revision 0.
+  std::optional<std::pair<base::UnixMs, ingest::Offset>> furthest = {};
+  std::uint64_t corrections = 0;  // unknown ones that follow it
+};
+
+/// The newest erasure of a user or takedown of an item.
+struct Tombstone {
+  bool user = false;  // else an item
+  std::string id;
+  base::UnixMs time_ms = 0;
+};
+
 /// Threads: the EventSink's methods come from one thread; every other method from any.
 /// Failure: apply() is all or nothing. On kStorage memory is what the disk says and the caller may
 /// apply the same records again.
@@ -85,13 +104,20 @@ class FeatureState final : public ingest::EventSink {
   base::Result<void> idle(ingest::Partition partition) override;
   base::Result<void> close_windows(ingest::Partition partition) override;
 
-  /// Tells a partition the newest example of revision 0 that its examples partition holds
-  /// (align_examples.h does, before any record is applied). Where nothing of the partition was
-  /// applied yet, a store has been lost: this one starts at the next epoch and writes no examples
-  /// up to the closing of that impression, and none of the next `corrections`, which follow it in
-  /// the log. True in that case; false: nothing was changed.
-  base::Result<bool> resume_examples(ingest::Partition partition, const Example& newest,
-                                     std::uint64_t corrections = 0);
+  /// Tells a partition what its examples partition holds (align_examples.h does, before any record
+  /// is applied). Where that is more than this state has written, a state was lost, rebuilt or put
+  /// back from a backup: this one goes on in the next epoch and is silent up to the closing of that
+  /// impression; what waits in the outbox beyond it moves to that epoch. True in that case; false:
+  /// nothing was changed.
+  base::Result<bool> resume_examples(ingest::Partition partition, const SentExamples& sent);
+  /// How far the outbox was written; (1, 0): nothing yet. Not while records are applied.
+  [[nodiscard]] SentExamples written_examples(ingest::Partition partition) const;
+  /// For a rebuild, before anything is applied: events at or before a tombstone are then rejected
+  /// as they come. One that is applied again later counts as a duplicate.
+  base::Result<void> seed_tombstones(std::span<const Tombstone> tombstones);
+  /// What the erasure or takedown in this record has removed; nullopt: nothing, or not lately.
+  [[nodiscard]] std::optional<Removal> removed_by(ingest::TopicPartition source,
+                                                  ingest::Offset offset) const;
 
   /// Lives as long as the state.
   [[nodiscard]] const FeatureReader& reader() const;

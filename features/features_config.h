@@ -9,6 +9,10 @@
 #include "base/result.h"
 #include "ingest/topic.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace sirenfeed::features {
 
 /// The RocksDB folder and the caches above it.
@@ -22,6 +26,7 @@ struct StoreConfig {
   std::size_t item_entries_max = 4'000'000;     // decoded item-side counters in memory
   std::size_t catalog_entries_max = 1'000'000;  // decoded catalog entries in memory
   std::size_t pending_bytes = 256U << 20U;      // open examples kept decoded; the rest on disk
+  rocksdb::Env* env = nullptr;                  // files that fail, in tests; null: the real ones
   [[nodiscard]] base::Result<void> validate() const;
 };
 

@@ -35,6 +35,12 @@ FeaturesProbe::FeaturesProbe(base::MetricsRegistry& registry)
                                 "Impressions whose window closed (revision 0)")),
       corrections(registry.counter("sirenfeed_features_corrections_total",
                                    "Examples corrected by a late action (revisions above 0)")),
+      examples_muted(
+          registry.counter("sirenfeed_features_examples_muted_total",
+                           "Impressions whose window closed and that an earlier state had sent")),
+      impressions_erased(
+          registry.counter("sirenfeed_features_impressions_erased_total",
+                           "Impressions whose window was open when their user was erased")),
       windows_idle_closed(registry.counter("sirenfeed_features_windows_idle_closed_total",
                                            "Windows closed by the clock on an idle stream")),
       outbox_sent(registry.counter("sirenfeed_features_outbox_sent_total",

@@ -23,8 +23,11 @@ struct FeaturesProbe {
   base::Counter actions_attributed;
   base::Counter actions_late;          // their window had closed
   base::Counter actions_unattributed;  // joined nothing
-  base::Counter examples;              // revision 0, parts counted once
-  base::Counter corrections;           // revisions above 0
+  // impressions = examples + muted + erased + pending (of one process that starts with none).
+  base::Counter examples;            // revision 0, parts counted once
+  base::Counter corrections;         // revisions above 0
+  base::Counter examples_muted;      // closed, but sent by an earlier store
+  base::Counter impressions_erased;  // their window was open
   base::Counter windows_idle_closed;
   base::Counter outbox_sent;
   base::Counter outbox_resent;  // producer recreated

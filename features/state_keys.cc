@@ -131,9 +131,8 @@ std::string id_key(ingest::Partition partition, char letter, const IdHash& id) {
 }
 
 std::string erased_key(ingest::Partition partition, std::string_view user_id) {
-  std::string key = partition_prefix(partition, kErasedLetter);
-  append_id(key, user_id);
-  return key;
+  // What says that a user was erased does not name the user.
+  return id_key(partition, kErasedLetter, id_hash(user_id, ""));
 }
 
 std::string outbox_key(ingest::Partition partition, char letter, std::uint64_t sequence) {

@@ -130,6 +130,7 @@ rocksdb::ColumnFamilyOptions family_options(const StoreConfig& config,
 rocksdb::DBOptions db_options(const StoreConfig& config,
                               const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::DBOptions options;
+  if (config.env != nullptr) options.env = config.env;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.write_buffer_manager =
@@ -186,10 +187,11 @@ struct Store::Impl {
   std::shared_ptr<rocksdb::Cache> cache;
   std::atomic<bool> broken{false};  // a write failed
   std::atomic<std::uint64_t> generation{0};
+  base::Mutex reopening;  // taken before `mutex`
   base::Mutex mutex;
   std::shared_ptr<OpenDatabase> open SF_GUARDED_BY(mutex);  // null: could not be opened again
 
-  base::Result<void> open_database();
+  base::Result<void> open_database(bool read_only = false);
   // Keeps the database open for as long as the caller holds it.
   base::Result<std::shared_ptr<OpenDatabase>> database() {
     base::MutexLock lock(mutex);
@@ -204,7 +206,7 @@ struct Store::Impl {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
-base::Result<void> Store::Impl::open_database() {
+base::Result<void> Store::Impl::open_database(bool read_only) {
   rocksdb::ColumnFamilyOptions expiring = family_options(config, cache);
   expiring.compaction_filter = &filter;
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
@@ -213,8 +215,10 @@ base::Result<void> Store::Impl::open_database() {
       {"outbox", family_options(config, cache)}};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
+  const rocksdb::DBOptions options = db_options(config, cache);
   const rocksdb::Status status =
-      rocksdb::DB::Open(db_options(config, cache), config.dir, families, &handles, &db);
+      read_only ? rocksdb::DB::OpenForReadOnly(options, config.dir, families, &handles, &db)
+                : rocksdb::DB::Open(options, config.dir, families, &handles, &db);
   if (!status.ok()) return base::fail(open_error(status, config.dir));
   auto opened = std::make_shared<OpenDatabase>();
   opened->db.reset(db);
@@ -244,6 +248,31 @@ base::Result<std::unique_ptr<Store>> Store::open(const StoreConfig& config) {
   impl->write_options.sync = config.wal && config.wal_sync;
   SF_TRY(impl->open_database());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+base::Result<std::unique_ptr<Store>> Store::open_read_only(const StoreConfig& config) {
+  if (!std::filesystem::exists(config.dir + "/CURRENT")) {
+    return base::fail(base::ErrorCode::kNotFound, "{}: there is no state here", config.dir);
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->config = config;
+  impl->cache = rocksdb::NewLRUCache(config.block_cache_bytes);
+  SF_TRY(impl->open_database(/*read_only=*/true));
+  impl->broken = true;  // refuses writes
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+base::Result<void> Store::check_unused(const std::string& dir) {
+  const std::string path = dir + "/LOCK";
+  if (!std::filesystem::exists(path)) return {};
+  rocksdb::Env* env = rocksdb::Env::Default();
+  rocksdb::FileLock* lock = nullptr;
+  if (!env->LockFile(path, &lock).ok()) {
+    return base::fail(base::ErrorCode::kLocked, "the state folder {} is open in another process",
+                      dir);
+  }
+  (void)env->UnlockFile(lock);
+  return {};
 }
 
 base::Result<std::optional<std::string>> Store::get(Family family, std::string_view key) const {
@@ -294,24 +323,25 @@ namespace {
 
 // Whether the disk takes bytes again: found out before the database, which can still be read, is
 // closed.
-base::Result<void> try_disk(const std::string& dir) {
-  const std::string path = dir + "/space.probe";
-  const std::string block(1U << 20U, 'x');
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file != nullptr && std::fwrite(block.data(), 1, block.size(), file) == block.size();
-  if (file != nullptr) good = std::fclose(file) == 0 && good;
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-  if (good) return {};
+base::Result<void> try_disk(const StoreConfig& config) {
+  rocksdb::Env* env = config.env != nullptr ? config.env : rocksdb::Env::Default();
+  const std::string path = config.dir + "/space.probe";
+  const rocksdb::Status status =
+      rocksdb::WriteStringToFile(env, std::string(1U << 20U, 'x'), path, /*should_sync=*/true);
+  (void)env->DeleteFile(path);
+  if (status.ok()) return {};
   return base::fail(base::ErrorCode::kStorage,
-                    "the state folder {} takes no more bytes (disk full or read-only?)", dir);
+                    "the state folder {} takes no more bytes (disk full or read-only?): {}",
+                    config.dir, status.ToString());
 }
 
 }  // namespace
 
 base::Result<void> Store::ensure_writable() {
   if (!impl_->broken) return {};
-  SF_TRY(try_disk(dir()));
+  base::MutexLock one_at_a_time(impl_->reopening);
+  if (!impl_->broken) return {};
+  SF_TRY(try_disk(impl_->config));
   std::shared_ptr<OpenDatabase> old;
   {
     base::MutexLock lock(impl_->mutex);

@@ -46,6 +46,10 @@ struct ExpiryFloors {
 class Store {
  public:
   static base::Result<std::unique_ptr<Store>> open(const StoreConfig& config);
+  /// Changes no file and needs no lock; every write fails. kNotFound where there is none.
+  static base::Result<std::unique_ptr<Store>> open_read_only(const StoreConfig& config);
+  /// kLocked when a process has the folder open; makes nothing.
+  static base::Result<void> check_unused(const std::string& dir);
   ~Store();
 
   [[nodiscard]] base::Result<std::optional<std::string>> get(Family family,
@@ -58,7 +62,7 @@ class Store {
   base::Result<void> sync();
   /// Opens the database again where a write has failed and the disk takes bytes again. Whether the
   /// failed batch is in it is known only then: what was read before must be read anew when
-  /// generation() has changed. Waits for reads under way.
+  /// generation() has changed. Waits for reads under way. Threads: any; one at a time does it.
   base::Result<void> ensure_writable();
   [[nodiscard]] std::uint64_t generation() const;
 

@@ -24,6 +24,7 @@ OutboxStream stream_of(std::string_view key) {
 }  // namespace
 
 base::Result<std::vector<OutboxStream>> StoreOutbox::streams() const {
+  SF_TRY(load_when_reopened());
   std::vector<OutboxStream> streams;
   base::MutexLock lock(mutex_);
   for (const auto& [stream, bounds] : bounds_) {
@@ -32,10 +33,10 @@ base::Result<std::vector<OutboxStream>> StoreOutbox::streams() const {
   return streams;
 }
 
-std::uint64_t StoreOutbox::first(OutboxStream stream) const {
+StoreOutbox::Bounds StoreOutbox::bounds_of(OutboxStream stream) const {
   base::MutexLock lock(mutex_);
   const auto it = bounds_.find(stream);
-  return it == bounds_.end() ? 0 : it->second.acknowledged + 1;
+  return it == bounds_.end() ? Bounds{} : it->second;
 }
 
 base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, std::uint64_t from,
@@ -45,8 +46,9 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
   std::size_t bytes = 0;
   bool damaged = false;
   const char letter = letter_of(stream);
+  const Bounds bounds = bounds_of(stream);
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
-                     outbox_key(stream.partition, letter, std::max(from, first(stream))),
+                     outbox_key(stream.partition, letter, std::max(from, bounds.acknowledged + 1)),
                      [&](std::string_view key, std::string_view value) {
                        if (!entries.empty() && bytes + value.size() > bytes_max) return false;
                        bytes += value.size();
@@ -64,14 +66,23 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
     return base::fail(base::ErrorCode::kCorrupt, "an outbox entry of {}/{} cannot be decoded",
                       ingest::topic_name(stream.topic), stream.partition);
   }
+  if (entries.empty() && from <= bounds.acknowledged + 1) {
+    // An erasure has taken the last ones: there is nothing left to wait for.
+    base::MutexLock lock(mutex_);
+    Bounds& known = bounds_[stream];
+    known.acknowledged = std::max(known.acknowledged, bounds.written);
+  }
   return entries;
 }
 
 base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t sequence) {
+  // A store that has refused a write must not wait for the next batch of events.
+  SF_TRY(store_.ensure_writable());
+  SF_TRY(load_when_reopened());
   const char letter = letter_of(stream);
   WriteBatch batch;
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(stream.partition, letter),
-                     outbox_key(stream.partition, letter, first(stream)),
+                     outbox_key(stream.partition, letter, bounds_of(stream).acknowledged + 1),
                      [&](std::string_view key, std::string_view) {
                        if (read_be64(key.data() + kPrefixBytes) > sequence) return false;
                        batch.erase(Family::kOutbox, key);
@@ -105,7 +116,25 @@ void StoreOutbox::notify(const Written& written) {
   written_.notify_all();
 }
 
-base::Result<void> StoreOutbox::load() {
+// A batch whose write failed may be in the store after all, once it was opened again.
+base::Result<void> StoreOutbox::load_when_reopened() const {
+  {
+    base::MutexLock lock(mutex_);
+    if (generation_ == store_.generation()) return {};
+  }
+  return load();
+}
+
+base::Result<void> StoreOutbox::begin_anew() {
+  {
+    base::MutexLock lock(mutex_);
+    bounds_.clear();
+  }
+  return load();
+}
+
+base::Result<void> StoreOutbox::load() const {
+  const std::uint64_t generation = store_.generation();
   double entries = 0;
   std::map<OutboxStream, Bounds> found;
   SF_TRY(store_.scan(Family::kOutbox, "\x01", [&](std::string_view key, std::string_view) {
@@ -116,7 +145,13 @@ base::Result<void> StoreOutbox::load() {
     return true;
   }));
   base::MutexLock lock(mutex_);
+  for (const auto& [stream, bounds] : bounds_) {
+    // A batch may have been committed during the scan.
+    Bounds& known = found.try_emplace(stream, bounds).first->second;
+    known.written = std::max(known.written, bounds.written);
+  }
   bounds_ = std::move(found);
+  generation_ = generation;
   probe_.outbox_entries.set(entries);
   return {};
 }

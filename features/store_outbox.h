@@ -25,8 +25,10 @@ class StoreOutbox final : public Outbox {
   using Written = std::map<OutboxStream, std::uint64_t>;
   /// After that batch was committed.
   void notify(const Written& written);
-  /// Finds out what lies in the store: at open.
-  base::Result<void> load();
+  /// As at open: the numbers of a stream may have begun anew.
+  base::Result<void> begin_anew();
+  /// Finds out what lies in the store: at open, and by itself after the store was opened again.
+  base::Result<void> load() const;
 
  private:
   // Reads begin behind what was acknowledged: a seek would step over every deleted entry that no
@@ -35,13 +37,15 @@ class StoreOutbox final : public Outbox {
     std::uint64_t acknowledged = 0;
     std::uint64_t written = 0;
   };
-  [[nodiscard]] std::uint64_t first(OutboxStream stream) const;
+  [[nodiscard]] Bounds bounds_of(OutboxStream stream) const;
+  [[nodiscard]] base::Result<void> load_when_reopened() const;
 
   Store& store_;
   const FeaturesProbe& probe_;
   mutable base::Mutex mutex_;
   mutable std::condition_variable written_;
-  std::map<OutboxStream, Bounds> bounds_ SF_GUARDED_BY(mutex_);
+  mutable std::map<OutboxStream, Bounds> bounds_ SF_GUARDED_BY(mutex_);
+  mutable std::uint64_t generation_ SF_GUARDED_BY(mutex_) = 0;  // of the store that they came from
   mutable bool fresh_ SF_GUARDED_BY(mutex_) = true;
 };
 

@@ -53,6 +53,7 @@ void Applier::send(PartitionState& state, Example& example) {
   out.bytes(example.user_id());
   out.bytes(example.SerializeAsString());
   put_outbox({ingest::Topic::kExamples, state.partition}, example.sequence(), value);
+  remember_example(example);
 }
 
 base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
@@ -73,7 +74,9 @@ base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
     sent = place <= *state.mute_until;
     if (place >= *state.mute_until) state.mute_until.reset();
   }
-  if (!sent) {
+  if (sent) {
+    ++counts_.muted;
+  } else {
     for (Example& part : builder_.split(std::move(*example))) send(state, part);
     ++counts_.examples;
   }
@@ -82,20 +85,6 @@ base::Result<void> Applier::close(PartitionState& state, Pending& pending) {
     return {};
   }
   return drop_pending(state, pending);
-}
-
-base::Result<bool> Applier::resume_examples(ingest::Partition number, std::uint64_t epoch,
-                                            PendingSet::Place newest, std::uint64_t corrections) {
-  SF_TRY(ensure_ready());
-  PartitionState& state = partition(number);
-  SF_ASSIGN(const auto impressions, position({ingest::Topic::kImpressions, number}));
-  if (impressions.has_value() || state.last_sequence > 0) return false;
-  state.epoch = epoch + 1;
-  state.mute_until = newest;
-  state.mute_corrections = corrections;
-  state.dirty = true;
-  SF_TRY(commit());
-  return true;
 }
 
 base::Result<void> Applier::drop_pending(PartitionState& state, Pending& pending) {

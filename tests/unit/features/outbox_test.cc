@@ -123,5 +123,51 @@ TEST(Outbox, ALostStoreStartsTheNextEpochAndIsSilentUntilItHasCaughtUp) {
                                             "i5 2/2", "i6 2/3", "i7 2/4"}));
 }
 
+TEST(Outbox, AStatePutBackFromACopySendsNothingTwiceAndLeavesNothingOut) {
+  fakes::MemoryLog log;
+  TempDir folder;
+  const std::string copy = folder.path() + "/copy";
+  std::vector<ingest::InputRecord> records;
+  Records source;
+  for (int i = 0; i < 14; ++i) {
+    const std::string n = std::to_string(i);
+    records.push_back(source.of(impression_event("i" + n, "u", kStart + i * (kWindow + 1), {"a"})));
+  }
+  const auto apply = [&](StateUnderTest& s, std::ptrdiff_t from, std::ptrdiff_t to, bool send) {
+    ASSERT_TRUE(align_examples(*s.state, log));
+    s.apply(std::vector(records.begin() + from, records.begin() + to));
+    if (!send) return;
+    OutboxRelay relay(quick(), s.state->outbox(), log, *s.probe);
+    relay.start();
+    ASSERT_TRUE(relay.drain(5s));
+  };
+  {
+    StateUnderTest s;
+    apply(s, 0, 5, /*send=*/true);   // i0 … i3 leave
+    apply(s, 5, 7, /*send=*/false);  // i4 and i5 wait in the copy's outbox
+    ASSERT_TRUE(s.state->backup_to(copy));
+    apply(s, 7, 10, /*send=*/true);  // and leave here, with i6 … i8
+  }
+  FeaturesConfig config = StateUnderTest::default_config();
+  config.store.dir = copy;
+  {
+    StateUnderTest s(config);
+    EXPECT_EQ(s.probe->outbox_entries.value(), 2);
+    apply(s, 7, 8, /*send=*/true);  // what waited has left already
+    s.reopen();
+    apply(s, 8, 14, /*send=*/true);
+  }
+  std::vector<std::string> sent;
+  for (const auto& record : log.records({ingest::Topic::kExamples, 0})) {
+    Example example;
+    ASSERT_TRUE(example.ParseFromString(*record.value));
+    sent.push_back(
+        fmt::format("{} {}/{}", example.impression_id(), example.epoch(), example.sequence()));
+  }
+  EXPECT_EQ(sent, (std::vector<std::string>{"i0 1/1", "i1 1/2", "i2 1/3", "i3 1/4", "i4 1/5",
+                                            "i5 1/6", "i6 1/7", "i7 1/8", "i8 1/9", "i9 2/1",
+                                            "i10 2/2", "i11 2/3", "i12 2/4"}));
+}
+
 }  // namespace
 }  // namespace sirenfeed::features

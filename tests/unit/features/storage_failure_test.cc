@@ -3,7 +3,9 @@
 
 #include <csignal>
 
+#include "features/outbox_relay.h"
 #include "state_fixture.h"
+#include "tests/fakes/memory_log.h"
 
 namespace sirenfeed::features {
 namespace {
@@ -64,6 +66,35 @@ TEST(StorageFailure, AFullDiskFailsTheBatchAndTheSameBatchSucceedsLater) {
   EXPECT_EQ(s.canonical(), undisturbed.canonical());
   s.reopen();
   EXPECT_EQ(s.canonical(), undisturbed.canonical());
+}
+
+TEST(StorageFailure, TheOutboxOfAReopenedStoreLeavesWithoutAnotherBatch) {
+  StateUnderTest s;
+  fakes::MemoryLog log;
+  OutboxRelayConfig config;
+  config.retry_backoff = config.retry_backoff_max = std::chrono::milliseconds(1);
+  // Two windows closed by one batch, which the disk refuses at first.
+  const std::vector<ingest::InputRecord> batch = {
+      s.records.of(impression_event("i1", "u", kStart, {"a"})),
+      s.records.of(impression_event("i2", "u", kStart + 1, {"a"})),
+      s.records.of(impression_event("i3", "v", kStart + 700'000, {"a"}))};
+  {
+    const FileSizeLimit full(100);
+    ASSERT_FALSE(s.state->apply(batch));
+  }
+  ASSERT_TRUE(s.state->apply(batch));
+  {
+    const FileSizeLimit full(100);
+    ASSERT_FALSE(s.state->apply(std::vector{s.records.of(action_event("u", "a", kStart + 2))}));
+  }
+  // The store waits to be opened again: the relay's own acknowledgement does it.
+  OutboxRelay relay(config, s.state->outbox(), log, *s.probe);
+  relay.start();
+  const auto drained = relay.drain(std::chrono::seconds(10));
+  EXPECT_TRUE(drained) << drained.error().message;
+  relay.stop();
+  EXPECT_EQ(log.records({ingest::Topic::kExamples, 0}).size(), 2U);
+  EXPECT_EQ(s.probe->outbox_entries.value(), 0);
 }
 
 TEST(StorageFailure, AFolderThatCannotBeMadeIsNamed) {
