@@ -48,6 +48,11 @@ base::Result<EventLog::Bounds> EmbeddedLog::bounds(TopicPartition source) {
   return log->bounds();
 }
 
+base::Result<std::vector<LogFile>> EmbeddedLog::files(TopicPartition source) {
+  SF_ASSIGN(const embedded::PartitionLog* log, impl_->find(source));
+  return log->files();
+}
+
 base::Result<std::unique_ptr<LogReader>> EmbeddedLog::open_reader(ReaderOptions options) {
   return embedded::make_reader(*impl_, std::move(options));
 }

@@ -50,6 +50,7 @@ class EmbeddedLog final : public EventLog {
 
   base::Result<Partition> partitions(Topic topic) override;
   base::Result<Bounds> bounds(TopicPartition source) override;
+  base::Result<std::vector<LogFile>> files(TopicPartition source) override;
   /// A reader with a group gets all partitions of impressions, once, in its first poll().
   base::Result<std::unique_ptr<LogReader>> open_reader(ReaderOptions options) override;
   base::Result<std::unique_ptr<LogWriter>> open_writer(std::string name) override;

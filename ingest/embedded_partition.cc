@@ -243,6 +243,15 @@ EventLog::Bounds PartitionLog::bounds() const {
   return {segments_.front()->base(), segments_.back()->next()};
 }
 
+std::vector<LogFile> PartitionLog::files() const {
+  base::MutexLock lock(mutex_);
+  std::vector<LogFile> files;
+  for (const auto& segment : segments_) {
+    files.push_back({segment->path(), segment->bytes(), segment == segments_.back()});
+  }
+  return files;
+}
+
 base::Result<std::shared_ptr<Segment>> PartitionLog::find(Offset offset) const {
   base::MutexLock lock(mutex_);
   const Offset first = segments_.front()->base();

@@ -61,6 +61,7 @@ class PartitionLog {
   void drop_old();
 
   [[nodiscard]] EventLog::Bounds bounds() const SF_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<LogFile> files() const SF_EXCLUDES(mutex_);
   /// The segment that holds `offset`; null when it is the next offset to come; kCorrupt when it is
   /// outside of bounds().
   [[nodiscard]] base::Result<std::shared_ptr<Segment>> find(Offset offset) const

@@ -4,6 +4,8 @@
 // durable log (embedded_log.h).
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -117,6 +119,13 @@ struct ReaderOptions {
   std::size_t poll_bytes_max = 4U << 20U;  // of keys and values; a larger record comes alone
 };
 
+/// A file that holds records of a log: its first `bytes` are durable and whole records.
+struct LogFile {
+  std::filesystem::path path;
+  std::uint64_t bytes = 0;
+  bool growing = false;  // records may be appended behind them; otherwise it never changes
+};
+
 /// A log: its topics, readers and writers. Threads: any. Outlives its readers and writers.
 class EventLog {
  public:
@@ -129,6 +138,11 @@ class EventLog {
     Offset next = 0;
   };
   [[nodiscard]] virtual base::Result<Bounds> bounds(TopicPartition source) = 0;
+  /// Where the records of `source` lie as of now, oldest first, for a backup; empty when that is
+  /// not in files of this machine. Retention may remove the oldest at any time.
+  [[nodiscard]] virtual base::Result<std::vector<LogFile>> files(TopicPartition /*source*/) {
+    return std::vector<LogFile>();
+  }
   [[nodiscard]] virtual base::Result<std::unique_ptr<LogReader>> open_reader(
       ReaderOptions options) = 0;
   [[nodiscard]] virtual base::Result<std::unique_ptr<LogWriter>> open_writer(std::string name) = 0;

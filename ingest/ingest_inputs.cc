@@ -91,6 +91,8 @@ LogReader& IngestInputs::reader_of(TopicPartition source) const {
 void IngestInputs::assign_partitions(std::span<const Partition> partitions) {
   assigned_ = true;
   for (const Partition p : partitions) {
+    // Never read at all: check_partitions() follows, and says why.
+    if (p >= partitions_) continue;
     for (const Topic topic : kUserTopics) {
       stopped_.erase({topic, p});
       due_.insert({topic, p});
@@ -99,6 +101,22 @@ void IngestInputs::assign_partitions(std::span<const Partition> partitions) {
   }
   due_at_ = parts_.steady.now();
   assign_due();
+}
+
+void IngestInputs::check_partitions(Partition now) {
+  if (partitions_ == 0 || now <= partitions_) return;
+  std::set<Partition> read;
+  for (const auto& [source, input] : inputs_) {
+    if (source.topic != Topic::kItems) read.insert(source.partition);
+  }
+  for (const TopicPartition source : due_) {
+    if (source.topic != Topic::kItems) read.insert(source.partition);
+  }
+  for (const Partition p : read) {
+    stop({Topic::kImpressions, p}, ErrorCode::kCorrupt,
+         fmt::format("the topics have {} partitions, {} at the start: users have moved", now,
+                     partitions_));
+  }
 }
 
 void IngestInputs::revoke_partitions(std::span<const Partition> partitions) {

@@ -57,6 +57,10 @@ class IngestInputs {
   base::Result<void> poll(std::chrono::milliseconds timeout);
   /// Pauses inputs that are full, resumes those that have drained.
   base::Result<void> regulate();
+  /// Topic impressions has `now` partitions. With more than at the start users have moved between
+  /// partitions: everything that is read by user is stopped, because going on would give them two
+  /// histories.
+  void check_partitions(Partition now);
   /// The sink has applied these.
   void applied(std::span<const InputRecord> records);
 

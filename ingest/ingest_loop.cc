@@ -62,7 +62,7 @@ class IngestLoop::Runner {
     thread_.join();
     finish();
   }
-  base::Result<void> run_until_end() {
+  base::Result<void> run_until_end(AtEnd at_end) {
     base::MutexLock control(control_mutex_);
     if (thread_.joinable()) {
       return base::fail(ErrorCode::kInvalidArgument, "the loop runs on its thread already");
@@ -72,7 +72,7 @@ class IngestLoop::Runner {
     merge.merge_wait_max.reset();
     auto worker = std::make_shared<IngestWorker>(config_, parts_, merge, false);
     set_worker(worker);
-    auto result = worker->run_until_end();
+    auto result = worker->run_until_end(at_end);
     worker.reset();
     finish();
     return result;
@@ -92,6 +92,9 @@ class IngestLoop::Runner {
     return worker_ ? worker_->state() : last_state_;
   }
   base::Result<std::uint64_t> measure_lag() {
+    const auto partitions = parts_.log.partitions(Topic::kImpressions);
+    const auto current = worker();
+    if (partitions && current) current->post_partitions(*partitions);
     std::uint64_t lag = 0;
     for (const auto& [source, next] : state().next_offsets) {
       SF_ASSIGN(const EventLog::Bounds bounds, parts_.log.bounds(source));
@@ -135,7 +138,9 @@ IngestLoop::~IngestLoop() = default;
 
 base::Result<void> IngestLoop::start() { return runner_->start(); }
 void IngestLoop::stop() { runner_->stop(); }
-base::Result<void> IngestLoop::run_until_end() { return runner_->run_until_end(); }
+base::Result<void> IngestLoop::run_until_end(AtEnd at_end) {
+  return runner_->run_until_end(at_end);
+}
 std::future<base::Result<void>> IngestLoop::close_windows() { return runner_->close_windows(); }
 IngestState IngestLoop::state() const { return runner_->state(); }
 base::Result<std::uint64_t> IngestLoop::measure_lag() { return runner_->measure_lag(); }

@@ -90,9 +90,10 @@ class IngestLoop {
   void stop();
 
   /// Inline, for replays and rebuilds: reads all partitions of all inputs to their ends with
-  /// unlimited merge wait, applies everything and closes every window. The first failure of log or
-  /// sink is returned; nothing is retried. Not together with start().
-  base::Result<void> run_until_end();
+  /// unlimited merge wait, applies everything and, at the end of a replay, closes every window. The
+  /// first failure of log or sink is returned; nothing is retried. Not together with start().
+  enum class AtEnd { kCloseWindows, kLeaveWindowsOpen };
+  base::Result<void> run_until_end(AtEnd at_end = AtEnd::kCloseWindows);
 
   /// Asks the running loop to close every window of its partitions (the end of a replayed input),
   /// once everything that lies in the log at this moment has been applied. kClosed: it stopped
@@ -101,7 +102,8 @@ class IngestLoop {
 
   [[nodiscard]] IngestState state() const;
   /// Records in the log that are not applied yet, asked from the log on the calling thread; sets
-  /// the metric.
+  /// the metric. Also looks whether topics have grown, which stops what is read by user (kCorrupt,
+  /// naming `sirenfeed rebuild`): users have moved to other partitions.
   base::Result<std::uint64_t> measure_lag();
 
  private:

@@ -90,6 +90,7 @@ void IngestWorker::step(const std::stop_token& stop) {
     std::this_thread::sleep_for(config_.poll_wait);
   }
   if (stop.stop_requested()) return;
+  inputs_.check_partitions(partitions_seen_);
   drop_foreign_records();
   if (sink_backoff_.due(parts_.steady.now())) {
     const auto applied = apply_next();
@@ -235,7 +236,7 @@ base::Result<void> IngestWorker::close_partitions() {
   return {};
 }
 
-base::Result<void> IngestWorker::run_until_end() {
+base::Result<void> IngestWorker::run_until_end(IngestLoop::AtEnd at_end) {
   SF_TRY(inputs_.open());
   while (true) {
     if (inputs_.assign_error()) return base::fail(*inputs_.assign_error());
@@ -248,7 +249,7 @@ base::Result<void> IngestWorker::run_until_end() {
     if (inputs_.at_end() && merge_.empty()) break;
     publish_state(true);
   }
-  SF_TRY(close_partitions());
+  if (at_end == IngestLoop::AtEnd::kCloseWindows) SF_TRY(close_partitions());
   publish_state(false);
   return {};
 }

@@ -34,9 +34,11 @@ class IngestWorker {
   /// Until `stop` is requested; failures are retried.
   void run(const std::stop_token& stop);
   /// Until everything is read and applied; the first failure ends it.
-  base::Result<void> run_until_end();
+  base::Result<void> run_until_end(IngestLoop::AtEnd at_end);
 
   void post_close(Done done);
+  /// How many partitions topic impressions has now, as the log says.
+  void post_partitions(Partition count) { partitions_seen_ = count; }
   [[nodiscard]] IngestState state() const;
 
  private:
@@ -87,6 +89,7 @@ class IngestWorker {
   std::uint64_t batches_applied_ = 0;
   Backoff sink_backoff_;
   Backoff input_backoff_;
+  std::atomic<Partition> partitions_seen_{0};
   std::map<Partition, base::SteadyTime> idle_since_;
   std::map<Partition, base::SteadyTime> flushed_at_;
   std::vector<Close> closes_;

@@ -176,10 +176,14 @@ TEST_F(RealKafkaTest, ARecordOverTheBrokersLimitNamesBothLimits) {
   EXPECT_THAT(error->message, HasSubstr("max.message.bytes"));
 }
 
-/// A member that follows impressions, clicks and users, as the ingest loop does.
+/// A member that follows impressions, clicks and users, as the ingest loop does. `state` holds how
+/// far each partition was read: where it is given, it moves with the partition to another member.
 class Member {
  public:
-  Member(EventLog& log, const std::string& group, const std::string& name) {
+  using Positions = std::map<TopicPartition, Offset>;
+  Member(EventLog& log, const std::string& group, const std::string& name,
+         Positions* state = nullptr)
+      : next_(state != nullptr ? *state : own_) {
     ReaderOptions options;
     options.name = name;
     options.group = group;
@@ -218,7 +222,8 @@ class Member {
   static constexpr std::array kTopics = {Topic::kImpressions, Topic::kClicks, Topic::kUsers};
   std::set<Partition> owned_;
   std::multiset<std::string> seen_;
-  std::map<TopicPartition, Offset> next_;
+  Positions own_;
+  Positions& next_;
   std::unique_ptr<LogReader> reader_;
 };
 
@@ -261,6 +266,65 @@ TEST_F(RealKafkaTest, ThreeMembersShareThePartitionsOfAllTopicsAlike) {
   std::set<std::string> seen;
   for (const auto& member : members) seen.insert(member->seen().begin(), member->seen().end());
   EXPECT_EQ(seen.size(), 18U);
+}
+
+TEST_F(RealKafkaTest, MembersThatJoinAndLeaveLoseNothingAndReadNothingTwice) {
+  constexpr Partition kPartitions = 6;
+  create_all(kPartitions);
+  config_.session_timeout = milliseconds(6'000);  // a static member keeps its place for this long
+  const auto log = connect();
+  auto writer = log->open_writer("w");
+  std::multiset<std::string> written;
+  const auto write_round = [&](int round) {
+    for (Partition p = 0; p < kPartitions; ++p) {
+      for (const Topic topic : {Topic::kImpressions, Topic::kClicks, Topic::kUsers}) {
+        std::string value = fmt::format("{}/{} {}", topic_name(topic), p, round);
+        ASSERT_TRUE((*writer)->append({topic, p}, "k", value, 1, {}));
+        written.insert(std::move(value));
+      }
+    }
+  };
+  Member::Positions state;
+  std::multiset<std::string> seen;
+  std::map<std::string, std::unique_ptr<Member>> members;
+  const auto leave = [&](const std::string& name) {
+    seen.insert(members.at(name)->seen().begin(), members.at(name)->seen().end());
+    members.erase(name);
+  };
+  int round = 0;
+  const auto settle = [&](std::size_t each) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      write_round(round++);
+      bool even = true;
+      for (const auto& [name, member] : members) {
+        member->poll();
+        even = even && member->owned().size() == each;
+      }
+      if (even) return true;
+    }
+    return false;
+  };
+  members["a"] = std::make_unique<Member>(*log, group(), "a", &state);
+  ASSERT_TRUE(settle(6));
+  members["b"] = std::make_unique<Member>(*log, group(), "b", &state);
+  ASSERT_TRUE(settle(3));
+  members["c"] = std::make_unique<Member>(*log, group(), "c", &state);
+  ASSERT_TRUE(settle(2));
+  leave("a");
+  ASSERT_TRUE(settle(3)) << "the others get what it had";
+  ASSERT_TRUE((*writer)->flush(kPatience));
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  std::size_t read = 0;
+  while (read < written.size() && std::chrono::steady_clock::now() < deadline) {
+    read = seen.size();
+    for (const auto& [name, member] : members) {
+      member->poll();
+      read += member->seen().size();
+    }
+  }
+  for (const std::string name : {"b", "c"}) leave(name);
+  EXPECT_EQ(seen, written);
 }
 
 TEST_F(RealKafkaTest, AMemberThatComesBackUnderItsNameKeepsItsPartitions) {

@@ -248,6 +248,25 @@ TEST_F(IngestLoopTest, AChangedRecordStopsItsPartitionAndNamesRebuild) {
   EXPECT_EQ(sink_.count("clicks/0@0"), 0U);
 }
 
+TEST_F(IngestLoopTest, MorePartitionsThanAtTheStartStopWhatIsReadByUser) {
+  put_click("u", 1);
+  ASSERT_TRUE(loop().start());
+  ASSERT_TRUE(eventually([&] { return sink_.count("clicks/0@0") == 1; }));
+  ASSERT_TRUE(loop().measure_lag());
+  EXPECT_TRUE(loop().state().stopped.empty());
+  for (const Topic topic : {Topic::kUsers, Topic::kImpressions, Topic::kClicks}) {
+    log_->set_partitions(topic, 2);
+  }
+  ASSERT_TRUE(loop().measure_lag());
+  ASSERT_TRUE(eventually([&] { return !loop().state().stopped.empty(); }));
+  const IngestState state = loop().state();
+  EXPECT_NE(state.stopped.begin()->second.message.find("sirenfeed rebuild"), std::string::npos);
+  EXPECT_TRUE(state.partitions.empty());
+  put_click("u", 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(sink_.count("clicks/0@1"), 0U);
+}
+
 TEST_F(IngestLoopTest, AStateAheadOfTheLogIsAnError) {
   put_click("u", 1);
   for (const Offset ahead : {1, 5}) {
