@@ -6,8 +6,10 @@
 #include <future>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <thread>
 
+#include "app/copies_left.h"
 #include "app/run_file.h"
 #include "base/log.h"
 #include "features/align_examples.h"
@@ -21,6 +23,7 @@
 #include "serving/http_server.h"
 #include "serving/model_slot.h"
 #include "serving/request_log.h"
+#include "serving/request_record.h"
 
 namespace sirenfeed::app {
 
@@ -32,6 +35,14 @@ namespace {
 constexpr std::chrono::milliseconds kLagInterval{1000};
 constexpr std::chrono::milliseconds kDrainAtStop{2000};
 constexpr std::chrono::milliseconds kStopLook{100};
+
+/// 128 bits that nobody guesses.
+std::string random_token() {
+  std::random_device device;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", device());
+  return token;
+}
 
 }  // namespace
 
@@ -125,8 +136,12 @@ base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry
   models->start();
   events = std::make_unique<ingest::ReopeningWriter>(log, "sirenfeed-events");
   requests_writer = std::make_unique<ingest::ReopeningWriter>(log, "sirenfeed-requests");
-  requests = std::make_unique<serving::RequestLog>(settings.requests, *requests_writer, partitions,
-                                                   serving_probe);
+  requests = std::make_unique<serving::RequestLog>(
+      settings.requests, *requests_writer, partitions, serving_probe,
+      [this](const serving::RequestRecord& record) {
+        const auto erased = state->reader().erased_at(record.user_id);
+        return !erased || (*erased && *erased != record.erased_ms);
+      });
   feeds = std::make_unique<serving::FeedService>(
       settings.serving.feed, serving::FeedService::Parts{clock(), state->reader(), *models,
                                                          requests.get(), serving_probe});
@@ -146,10 +161,17 @@ base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry
   };
   parts.lag_events = [this] { return lag_events.load(); };
   parts.close_windows = [this] { return close_windows(); };
+  parts.removed = [this](ingest::TopicPartition source, ingest::Offset offset) {
+    return state->removed_by(source, offset);
+  };
+  parts.forget_requests = [this](const std::string& user) { return requests->forget(user); };
+  parts.copies_left = copies_left(settings);
+  const std::string token = random_token();
+  parts.owner_token = token;
   api = std::make_unique<serving::Api>(settings.serving.api, std::move(parts));
   SF_ASSIGN(server,
             serving::HttpServer::start(settings.serving.http, api->router(), serving_probe));
-  SF_ASSIGN(RunFile file, RunFile::write(settings.data_dir, server->url()));
+  SF_ASSIGN(RunFile file, RunFile::write(settings.data_dir, server->url(), token));
   run_file.emplace(std::move(file));
   return {};
 }

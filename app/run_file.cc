@@ -1,5 +1,6 @@
 #include "app/run_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,13 +16,18 @@ namespace sirenfeed::app {
 
 namespace json = boost::json;
 
-base::Result<RunFile> RunFile::write(const std::string& data_dir, const std::string& url) {
+base::Result<RunFile> RunFile::write(const std::string& data_dir, const std::string& url,
+                                     const std::string& token) {
   const std::string path = data_dir + "/run.json";
   const std::string temporary = path + ".new";
-  std::ofstream file(temporary);
-  file << json::serialize(json::object{{"pid", getpid()}, {"url", url}}) << '\n';
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+  const json::object object{{"pid", getpid()}, {"url", url}, {"token", token}};
+  std::remove(temporary.c_str());
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const std::string text = json::serialize(object) + "\n";
+  const bool written = descriptor >= 0 && ::write(descriptor, text.data(), text.size()) ==
+                                              static_cast<ssize_t>(text.size());
+  if (descriptor >= 0) close(descriptor);
+  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
     return base::fail(base::ErrorCode::kStorage, "{}: cannot be written: {}", path,
                       std::strerror(errno));
   }
@@ -46,7 +52,9 @@ std::optional<RunningProcess> find_running(const std::string& data_dir) {
   if (pid == nullptr || url == nullptr || !pid->is_int64() || !url->is_string()) {
     return std::nullopt;
   }
-  RunningProcess process{static_cast<int>(pid->as_int64()), std::string(url->as_string())};
+  RunningProcess process{static_cast<int>(pid->as_int64()), std::string(url->as_string()), {}};
+  const json::value* token = value.as_object().if_contains("token");
+  if (token != nullptr && token->is_string()) process.token = std::string(token->as_string());
   if (kill(process.pid, 0) != 0 && errno == ESRCH) return std::nullopt;
   return process;
 }

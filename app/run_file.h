@@ -1,5 +1,6 @@
 #pragma once
-// run.json in the data folder: how other commands find the process that owns it.
+// run.json in the data folder: how other commands find the process that owns it. Only its user may
+// read it: the token lets a command ask for what writes files.
 #include <optional>
 #include <string>
 
@@ -10,12 +11,14 @@ namespace sirenfeed::app {
 struct RunningProcess {
   int pid = 0;
   std::string url;
+  std::string token;
 };
 
 /// Writes it now and removes it when destroyed. Threads: one.
 class RunFile {
  public:
-  static base::Result<RunFile> write(const std::string& data_dir, const std::string& url);
+  static base::Result<RunFile> write(const std::string& data_dir, const std::string& url,
+                                     const std::string& token = "");
   ~RunFile();
   RunFile(RunFile&& other) noexcept;
   RunFile& operator=(RunFile&&) = delete;

@@ -28,6 +28,7 @@ Router Api::router() {
   add_event_routes(impl_->shared, routes);
   add_user_routes(impl_->shared, routes);
   add_item_routes(impl_->shared, routes);
+  add_admin_routes(impl_->shared, routes);
   add_page_routes(impl_->shared, routes);
   return Router(std::move(routes));
 }
@@ -51,10 +52,22 @@ HttpResponse json_answer(const json::value& body, int status) {
 
 namespace {
 
-/// Where copies remain after an erasure or takedown, as the receipt and the answer say.
-json::array copies_left() {
-  return {"the topics of the log, until their retention ends", "dead letters, until they expire",
-          "backups made before, until they are deleted"};
+/// What is gone and what is not; before the answer of an erasure nothing of the user waits here.
+void add_removal(const ApiShared& shared, const ingest::EventBody& event,
+                 const ingest::TopicPartition& target, ingest::Offset offset, json::object& body) {
+  json::object removed;
+  if (shared.parts.removed) {
+    for (const auto& [family, keys] :
+         shared.parts.removed(target, offset).value_or(std::map<std::string, std::uint64_t>())) {
+      if (keys > 0) removed[family] = keys;
+    }
+  }
+  const auto* user = std::get_if<ingest::UserUpdate>(&event);
+  if (user != nullptr && shared.parts.forget_requests) {
+    const std::size_t queued = shared.parts.forget_requests(user->user_id);
+    if (queued > 0) removed["queued_requests"] = queued;
+  }
+  body["removed"] = std::move(removed);
 }
 
 json::object receipt(std::string_view status, const ingest::TopicPartition& target,
@@ -77,13 +90,18 @@ void append_and_answer(const std::shared_ptr<ApiShared>& shared,
   });
   const auto appended = shared->parts.events->append(
       target, ingest::event_key(event), ingest::event_json(event), base::WallClock().now_ms(),
-      [shared, exchange, target, done = std::string(done)](base::Result<ingest::Offset> offset) {
+      [shared, exchange, target, event,
+       done = std::string(done)](base::Result<ingest::Offset> offset) {
         if (!offset) return exchange->respond(problem(offset.error()));
-        shared->waiter.wait(target, *offset, [exchange, target, done, at = *offset](bool applied) {
+        const auto answer = [shared, exchange, target, event, done, at = *offset](bool applied) {
           json::object body = receipt(applied ? done : "accepted", target, at);
-          if (done != "stored") body["copies_left"] = copies_left();
+          if (done != "stored") {
+            if (applied) add_removal(*shared, event, target, at, body);
+            body["copies_left"] = json::value_from(shared->parts.copies_left);
+          }
           exchange->respond(json_answer(body, applied ? 200 : 202));
-        });
+        };
+        shared->waiter.wait(target, *offset, answer);
       });
   if (!appended) exchange->respond(problem(appended.error()));
 }

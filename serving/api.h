@@ -1,6 +1,8 @@
 #pragma once
 // The routes of docs/openapi.yaml over the parts that a process has.
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +51,17 @@ struct ApiParts {
   /// Events behind the head of the log; null: never behind. Over lag_max POST /v1/events gets 429.
   std::function<std::int64_t()> lag_events;
   std::function<base::Result<void>()> close_windows;  // null: 404
+  /// What an applied erasure or takedown has removed: keys by family. Null or nullopt: not known.
+  std::function<std::optional<std::map<std::string, std::uint64_t>>(ingest::TopicPartition,
+                                                                    ingest::Offset)>
+      removed;
+  /// Takes a user's served requests out of what still waits to be written; how many. Null: none.
+  std::function<std::size_t(const std::string&)> forget_requests;
+  /// Where copies remain after an erasure or takedown, and until when.
+  std::vector<std::string> copies_left;
+  /// The owner's part of a backup into a folder; null: 404. Who asks must know `owner_token`.
+  std::function<base::Result<void>(const std::string&)> backup;
+  std::string owner_token;
   std::string role = "serve";                         // shown by /healthz
 };
 

@@ -71,7 +71,11 @@ HttpResponse pin_model(ModelSlot& models, const HttpRequest& request) {
   if (ec != std::errc() || end != text.data() + text.size() || version == 0) {
     return problem(400, "n", "n: expected the number of a version, from 1");
   }
-  if (const auto pinned = models.pin(version); !pinned) return problem(pinned.error(), "n");
+  if (const auto pinned = models.pin(version); !pinned) {
+    // A version that would be refused: another one may be asked for.
+    const bool refused = pinned.error().code == base::ErrorCode::kCorrupt;
+    return refused ? problem(409, "n", pinned.error().message) : problem(pinned.error(), "n");
+  }
   return json_answer(model_json(models));
 }
 

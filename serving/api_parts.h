@@ -40,6 +40,7 @@ void add_item_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route
 void add_model_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route>& routes);
 void add_metric_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route>& routes);
 void add_health_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route>& routes);
+void add_admin_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route>& routes);
 void add_page_routes(const std::shared_ptr<ApiShared>& shared, std::vector<Route>& routes);
 
 /// Appends `event` to the log and answers when it is applied (200), or durable but not applied in

@@ -323,7 +323,8 @@ void FeedService::Impl::record(const Run& run, const ScoredSlate& slate,
                        .model_version = run.snapshot ? run.snapshot->manifest.version : 0,
                        .degraded = run.degraded,
                        .context_schema = context_schema,
-                       .items = {}};
+                       .items = {},
+                       .erased_ms = run.erased_ms};
   for (const SelectedItem& selected : selection.selected) {
     FeedItem item = item_of(run, slate, selected, false);
     const auto row =

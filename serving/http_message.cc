@@ -83,7 +83,6 @@ int status_of(ErrorCode code) {
     case ErrorCode::kNotFound:
       return 404;
     case ErrorCode::kAlreadyExists:
-    case ErrorCode::kCorrupt:
       return 409;
     case ErrorCode::kTooLarge:
       return 413;
@@ -92,6 +91,7 @@ int status_of(ErrorCode code) {
     case ErrorCode::kClosed:
     case ErrorCode::kStorage:
       return 503;
+    case ErrorCode::kCorrupt:  // what is stored is damaged: nothing that the caller could change
     case ErrorCode::kInternal:
       return 500;
   }

@@ -27,8 +27,12 @@ std::size_t bytes_of(const RequestRecord& record) {
 
 struct RequestLog::Impl {
   Impl(const RequestLogConfig& log_config, ingest::LogWriter& log_writer,
-       ingest::Partition partition_count, ServingProbe& serving_probe)
-      : config(log_config), writer(log_writer), partitions(partition_count), probe(serving_probe) {}
+       ingest::Partition partition_count, ServingProbe& serving_probe, Erased erased_since)
+      : config(log_config),
+        writer(log_writer),
+        partitions(partition_count),
+        probe(serving_probe),
+        erased(std::move(erased_since)) {}
 
   void run();
   void append(const RequestRecord& record);
@@ -37,6 +41,8 @@ struct RequestLog::Impl {
   ingest::LogWriter& writer;
   const ingest::Partition partitions;
   ServingProbe& probe;
+  const Erased erased;
+  base::Mutex in_hand;  // while a record is looked at and handed to the log; before `mutex`
   base::Mutex mutex;
   std::condition_variable filled;
   std::deque<RequestRecord> queue SF_GUARDED_BY(mutex);
@@ -56,6 +62,11 @@ void RequestLog::Impl::run() {
       record = std::move(queue.front());
       queue.pop_front();
       bytes -= bytes_of(record);
+    }
+    base::MutexLock lock(in_hand);
+    if (erased && erased(record)) {
+      probe.requests_dropped.add();
+      continue;
     }
     append(record);
   }
@@ -82,8 +93,8 @@ void RequestLog::Impl::append(const RequestRecord& record) {
 }
 
 RequestLog::RequestLog(const RequestLogConfig& config, ingest::LogWriter& writer,
-                       ingest::Partition partitions, ServingProbe& probe)
-    : impl_(std::make_unique<Impl>(config, writer, partitions, probe)) {
+                       ingest::Partition partitions, ServingProbe& probe, Erased erased)
+    : impl_(std::make_unique<Impl>(config, writer, partitions, probe, std::move(erased))) {
   impl_->thread = std::jthread([impl = impl_.get()] { impl->run(); });
 }
 
@@ -102,6 +113,23 @@ void RequestLog::write(RequestRecord record) {
     impl_->queue.push_back(std::move(record));
   }
   impl_->filled.notify_one();
+}
+
+std::size_t RequestLog::forget(const std::string& user_id) {
+  base::MutexLock none_in_hand(impl_->in_hand);
+  base::MutexLock lock(impl_->mutex);
+  std::size_t forgotten = 0;
+  for (auto it = impl_->queue.begin(); it != impl_->queue.end();) {
+    if (it->user_id != user_id) {
+      ++it;
+      continue;
+    }
+    impl_->bytes -= bytes_of(*it);
+    it = impl_->queue.erase(it);
+    ++forgotten;
+  }
+  impl_->probe.requests_dropped.add(forgotten);
+  return forgotten;
 }
 
 void RequestLog::stop() {

@@ -2,7 +2,9 @@
 // What was shown, with its features, model version and propensities, into topic requests. The
 // answer does not wait for it.
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "ingest/event_log.h"
@@ -22,12 +24,18 @@ struct RequestLogConfig {
 /// comes by its own event).
 class RequestLog {
  public:
+  /// The user was erased since the record was made: it is not written. Null: never.
+  using Erased = std::function<bool(const RequestRecord&)>;
+
   RequestLog(const RequestLogConfig& config, ingest::LogWriter& writer,
-             ingest::Partition partitions, ServingProbe& probe);
+             ingest::Partition partitions, ServingProbe& probe, Erased erased = {});
   ~RequestLog();
   RequestLog(const RequestLog&) = delete;
   RequestLog& operator=(const RequestLog&) = delete;
   void write(RequestRecord record);
+  /// Takes what is queued of a user out, once the erasure is in force: afterwards none of it is
+  /// written. Waits while one is being handed to the log. How many were taken out.
+  std::size_t forget(const std::string& user_id);
   /// Writes what is queued, then ends the thread. Idempotent.
   void stop();
 

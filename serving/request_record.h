@@ -30,6 +30,7 @@ struct RequestRecord {
   std::optional<std::string> degraded;
   std::uint64_t context_schema = 0;  // features::schema_hash of the names
   std::vector<RecordedItem> items;   // by position
+  std::optional<base::UnixMs> erased_ms = {};  // newest erasure of the user then; not written
 };
 
 /// {"request_id","user_id","timestamp","surface"?,"model_version","degraded"?,"context_schema",

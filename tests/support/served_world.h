@@ -111,6 +111,12 @@ class ServedWorld {
     };
     parts.lag_events = [this] { return lag_events.load(); };
     parts.close_windows = [this] { return loop->close_windows().get(); };
+    parts.removed = [this](ingest::TopicPartition source, ingest::Offset offset) {
+      return state->removed_by(source, offset);
+    };
+    parts.copies_left = {"backups made before: until they are deleted"};
+    parts.backup = [this](const std::string& dir) { return state->backup_to(dir + "/state"); };
+    parts.owner_token = "the token of this folder";
     api = std::make_unique<serving::Api>(options.serving.api, std::move(parts));
     serving::HttpConfig http = options.serving.http;
     http.port = 0;

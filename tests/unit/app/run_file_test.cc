@@ -26,12 +26,15 @@ class RunFileTest : public testing::Test {
 TEST_F(RunFileTest, NamesTheProcessWhileItLives) {
   EXPECT_FALSE(find_running(dir_));
   {
-    const auto file = RunFile::write(dir_, "http://127.0.0.1:1");
+    const auto file = RunFile::write(dir_, "http://127.0.0.1:1", "secret");
     ASSERT_TRUE(file);
+    const auto permissions = std::filesystem::status(dir_ + "/run.json").permissions();
+    EXPECT_EQ(permissions & std::filesystem::perms(077), std::filesystem::perms::none);
     const auto running = find_running(dir_);
     ASSERT_TRUE(running);
     EXPECT_EQ(running->pid, getpid());
     EXPECT_EQ(running->url, "http://127.0.0.1:1");
+    EXPECT_EQ(running->token, "secret");
   }
   EXPECT_FALSE(find_running(dir_));
 }

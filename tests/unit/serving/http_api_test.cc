@@ -276,6 +276,7 @@ TEST(HttpApi, ErasingAUserIsInForceWhenItAnswers200) {
   ASSERT_EQ(erased.status, 200) << erased.body;
   EXPECT_EQ(parsed(erased).at("status").as_string(), "erased");
   EXPECT_TRUE(parsed(erased).contains("copies_left"));
+  EXPECT_TRUE(parsed(erased).at("removed").is_object());
   EXPECT_EQ(client.get("/v1/users/u").status, 404);
   EXPECT_EQ(items_of(client.get("/v1/feed/u")).count("i1"), 1U) << "a cold start";
 }

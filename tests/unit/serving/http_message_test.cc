@@ -35,6 +35,13 @@ TEST(Problem, TakesTheFieldFromAMessageThatBeginsWithIt) {
   EXPECT_NE(response.body.find(R"("field":"count")"), std::string::npos);
 }
 
+TEST(Problem, DamagedStateIsTheServersFault) {
+  const HttpResponse response = problem(base::Error{
+      base::ErrorCode::kCorrupt, "a stored user's head cannot be decoded; `sirenfeed rebuild` …"});
+  EXPECT_EQ(response.status, 500);
+  EXPECT_NE(response.body.find("sirenfeed rebuild"), std::string::npos);
+}
+
 TEST(Problem, IsUtf8WhateverItQuotes) {
   const HttpResponse response = problem(400, "user", "got \xff\xfe");
   EXPECT_NE(response.body.find("got ??"), std::string::npos);
