@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "app/backup.h"
 #include "app/copies_left.h"
 #include "app/run_file.h"
 #include "base/log.h"
@@ -166,6 +167,10 @@ base::Result<void> FeedNode::Impl::start_serving(base::MetricsRegistry& registry
   };
   parts.forget_requests = [this](const std::string& user) { return requests->forget(user); };
   parts.copies_left = copies_left(settings);
+  parts.backup = [this](const std::string& dir) {
+    return back_up_owned(*state, settings.brokers.empty() ? &log : nullptr, settings.log_dir(),
+                         dir);
+  };
   const std::string token = random_token();
   parts.owner_token = token;
   api = std::make_unique<serving::Api>(settings.serving.api, std::move(parts));

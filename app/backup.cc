@@ -1,0 +1,315 @@
+#include "app/backup.h"
+
+#include <array>
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "app/folder_lock.h"
+#include "app/http_client.h"
+#include "app/progress_line.h"
+#include "app/run_file.h"
+#include "app/stopped_node.h"
+#include "base/build_info.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "features/store.h"
+#include "features/stored_state.h"
+#include "model/file_io.h"
+#include "model/model_store.h"
+
+namespace sirenfeed::app {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+using base::fail;
+using ingest::Topic;
+
+constexpr std::chrono::minutes kOwnerWaitMax{30};
+constexpr int kModelAttempts = 5;
+constexpr std::array kWritten = {Topic::kExamples, Topic::kDeadLetters};
+constexpr std::array kInputs = {Topic::kItems, Topic::kUsers, Topic::kRequests, Topic::kImpressions,
+                                Topic::kClicks};
+
+/// Topic-partitions and their files as they were at one moment.
+using Extents = std::vector<std::vector<ingest::LogFile>>;
+
+template <class Topics>
+base::Result<void> add_extents(ingest::EventLog& log, const Topics& topics, Extents& extents) {
+  for (const Topic topic : topics) {
+    SF_ASSIGN(const ingest::Partition partitions, log.partitions(topic));
+    for (ingest::Partition p = 0; p < partitions; ++p) {
+      SF_ASSIGN(auto files, log.files({topic, p}));
+      extents.push_back(std::move(files));
+    }
+  }
+  return {};
+}
+
+base::Result<void> copy_log(const Extents& extents, const fs::path& log_dir, const fs::path& to) {
+  SF_TRY(copy_durably(log_dir / "LOG", to / "LOG"));
+  for (const auto& files : extents) {
+    bool kept_one = false;
+    for (const ingest::LogFile& file : files) {
+      const fs::path target = to / file.path.lexically_relative(log_dir);
+      const auto done =
+          file.growing ? copy_durably(file.path, target, file.bytes) : link_file(file.path, target);
+      // Retention removes from the oldest on.
+      if (!done && done.error().code == ErrorCode::kNotFound && !kept_one) continue;
+      SF_TRY(done);
+      kept_one = true;
+    }
+  }
+  return {};
+}
+
+base::Result<void> ask_owner(const RunningProcess& owner, const std::string& dir) {
+  SF_ASSIGN(HttpClient client, HttpClient::make(owner.url, kOwnerWaitMax));
+  const boost::json::object body{{"dir", fs::absolute(dir).string()}, {"token", owner.token}};
+  SF_ASSIGN(const HttpResponse response,
+            client.request("POST", "/v1/admin/backup", boost::json::serialize(body)));
+  if (response.status == 200) return {};
+  return fail(ErrorCode::kStorage, "process {} at {} answered {}: {}", owner.pid, owner.url,
+              response.status, response.body);
+}
+
+base::Result<void> back_up_stopped(const Settings& settings, const std::string& dir) {
+  Settings offline = settings;
+  offline.brokers.clear();  // Kafka keeps its own log
+  const bool has_log = settings.brokers.empty() && fs::exists(settings.log_dir() + "/LOG");
+  SF_ASSIGN(const auto node, StoppedNode::open(offline, has_log ? StoppedNode::Log::kEmbedded
+                                                                : StoppedNode::Log::kNone));
+  return back_up_owned(node->state(), node->log_or_null(), settings.log_dir(), dir);
+}
+
+// The newest version and those before it; a publisher or its clean-up may be at work.
+base::Result<bool> back_up_models(const std::string& from, const fs::path& to) {
+  const model::ModelStoreReader source(from);
+  SF_ASSIGN(const auto wanted, source.wanted());
+  if (!wanted) return false;
+  base::Result<void> done;
+  for (int attempt = 0; attempt < kModelAttempts; ++attempt) {
+    std::error_code ignored;
+    fs::remove_all(to, ignored);
+    SF_ASSIGN(const auto files, list_files(from));
+    // First what names the newest version, so that it is there when its turn comes.
+    for (const char* name : {"CURRENT", "PINNED"}) {
+      const auto copied = copy_durably(fs::path(from) / name, to / name);
+      if (!copied && copied.error().code != ErrorCode::kNotFound) return fail(copied.error());
+    }
+    for (const std::string& file : files) {
+      if (!file.starts_with("versions/") || file.starts_with("versions/writing/")) continue;
+      const auto linked = link_file(fs::path(from) / file, to / file);
+      if (!linked && linked.error().code != ErrorCode::kNotFound) return fail(linked.error());
+    }
+    const model::ModelStoreReader copy(to.string());
+    const auto version = copy.wanted();
+    if (!version || !*version) continue;
+    const auto loaded = copy.load(**version);
+    if (loaded) return true;
+    done = fail(loaded.error());
+  }
+  return fail(ErrorCode::kStorage, "{}: the models change faster than they can be copied{}{}", from,
+              done ? "" : ": ", done ? "" : done.error().message);
+}
+
+base::Result<void> fill(const Settings& settings, const std::string& dir,
+                        BackupManifest& manifest) {
+  const std::string checkpoint = settings.trainer.checkpoint_file;
+  if (fs::exists(checkpoint)) {
+    SF_TRY(link_file(checkpoint, fs::path(dir) / "trainer/checkpoint"));
+    manifest.parts.emplace_back("trainer");
+  }
+  SF_ASSIGN(const bool models, back_up_models(settings.models_dir(), fs::path(dir) / "models"));
+  if (models) manifest.parts.emplace_back("models");
+  if (const auto owner = find_running(settings.data_dir)) {
+    base::log_info("process {} at {} writes its part", owner->pid, owner->url);
+    SF_TRY(ask_owner(*owner, dir));
+  } else if (fs::exists(settings.state_dir())) {
+    SF_TRY(back_up_stopped(settings, dir));
+  }
+  if (fs::exists(fs::path(dir) / "state")) {
+    features::StoreConfig store;
+    store.dir = dir + "/state";
+    SF_ASSIGN(const features::StoredState state, features::read_stored_state(store));
+    manifest.parts.emplace_back("state");
+    manifest.state_format = state.format.version;
+    manifest.partitions = state.format.partitions;
+    for (const auto& [source, at] : state.positions) {
+      manifest.positions.push_back(
+          {std::string(ingest::topic_name(source.topic)), source.partition, at.offset, at.time_ms});
+    }
+  }
+  if (fs::exists(fs::path(dir) / "log")) manifest.parts.emplace_back("log");
+  if (manifest.parts.empty()) {
+    return fail(ErrorCode::kNotFound, "{}: there is nothing here to back up", settings.data_dir);
+  }
+  return {};
+}
+
+/// Share of a known number of bytes.
+BytesDone progress_of(ProgressLine& line, std::uint64_t total) {
+  return [&line, total, sum = std::uint64_t{0}](std::uint64_t bytes) mutable {
+    sum += bytes;
+    const double share = total == 0 ? 1 : static_cast<double>(sum) / static_cast<double>(total);
+    line.update(share, sum >> 20U, "MiB");
+  };
+}
+
+std::uint64_t bytes_below(const std::string& dir) {
+  std::uint64_t sum = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_regular_file(error)) sum += entry->file_size(error);
+  }
+  return sum;
+}
+
+base::Result<void> finish(const std::string& dir, BackupManifest& manifest) {
+  SF_TRY(sync_folders(dir));
+  ProgressLine line("check-sums");
+  SF_ASSIGN(manifest.files, sum_files(dir, progress_of(line, bytes_below(dir))));
+  line.finish();
+  manifest.version = base::kVersion;
+  manifest.commit = base::kCommit;
+  manifest.build = base::kBuildType;
+  manifest.created_ms = base::WallClock().now_ms();
+  return model::replace_file(dir + "/manifest.json", manifest_to_json(manifest));
+}
+
+/// A part's name and where it belongs.
+std::vector<std::pair<std::string, std::string>> places(const Settings& settings) {
+  return {{"log", settings.log_dir()},
+          {"state", settings.state_dir()},
+          {"trainer", settings.trainer_dir()},
+          {"models", settings.models_dir()}};
+}
+
+base::Result<void> check_unused(const Settings& settings) {
+  if (const auto owner = find_running(settings.data_dir)) {
+    return fail(ErrorCode::kLocked, "{}: process {} uses this folder; stop it first",
+                settings.data_dir, owner->pid);
+  }
+  SF_TRY(features::Store::check_unused(settings.state_dir()));
+  for (const std::string& dir : {settings.log_dir(), settings.trainer_dir()}) {
+    if (fs::exists(dir)) SF_TRY(FolderLock::take(dir));
+  }
+  return {};
+}
+
+base::Result<void> check_room(const Settings& settings, const BackupManifest& manifest,
+                              bool replace) {
+  for (const auto& [part, place] : places(settings)) {
+    // Models may lie in a folder that others share: only a backup that has some touches them.
+    if (replace || is_empty_folder(place) || (part == "models" && !manifest.has(part))) continue;
+    return fail(ErrorCode::kAlreadyExists,
+                "{}: is not empty; --replace puts the backup in the place of what is there", place);
+  }
+  return {};
+}
+
+base::Result<void> stage(const std::string& dir, const BackupManifest& manifest,
+                         const std::string& part, const std::string& staged,
+                         const BytesDone& done) {
+  std::error_code ignored;
+  fs::remove_all(staged, ignored);
+  fs::create_directories(staged, ignored);
+  for (const BackupFile& file : manifest.files) {
+    if (!file.path.starts_with(part + "/")) continue;
+    SF_TRY(copy_durably(fs::path(dir) / file.path,
+                        fs::path(staged) / fs::path(file.path).lexically_relative(part), file.bytes,
+                        done));
+  }
+  return sync_folders(staged);
+}
+
+base::Result<void> swap_in(const std::string& staged, const std::string& place) {
+  const std::string old = place + ".replaced";
+  std::error_code error;
+  fs::remove_all(old, error);
+  if (fs::exists(place)) fs::rename(place, old, error);
+  if (!error) fs::rename(staged, place, error);
+  if (error) {
+    return fail(ErrorCode::kStorage, "{}: cannot be put in place: {}", place, error.message());
+  }
+  fs::remove_all(old, error);
+  return {};
+}
+
+}  // namespace
+
+base::Result<void> back_up_owned(const features::FeatureState& state, ingest::EventLog* log,
+                                 const std::string& log_dir, const std::string& dir) {
+  for (const char* part : {"/state", "/log"}) {
+    if (fs::exists(dir + part)) return fail(ErrorCode::kAlreadyExists, "{}{}: exists", dir, part);
+  }
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) return fail(ErrorCode::kStorage, "{}: cannot be made: {}", dir, error.message());
+  Extents extents;
+  if (log != nullptr) SF_TRY(add_extents(*log, kWritten, extents));
+  SF_TRY(state.backup_to(dir + "/state"));
+  if (log == nullptr) return {};
+  SF_TRY(add_extents(*log, kInputs, extents));
+  return copy_log(extents, log_dir, fs::path(dir) / "log");
+}
+
+base::Result<BackupManifest> make_backup(const Settings& settings, const std::string& dir) {
+  if (!is_empty_folder(dir)) {
+    return fail(ErrorCode::kAlreadyExists, "{}: is not empty; a backup needs a folder of its own",
+                dir);
+  }
+  const bool existed = fs::exists(dir);
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) return fail(ErrorCode::kStorage, "{}: cannot be made: {}", dir, error.message());
+  BackupManifest manifest;
+  base::Result<void> done = fill(settings, dir, manifest);
+  if (done) done = finish(dir, manifest);
+  if (done) return manifest;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    fs::remove_all(entry->path(), ignored);
+  }
+  if (!existed) fs::remove(dir, error);
+  return fail(done.error());
+}
+
+base::Result<BackupManifest> restore_backup(const Settings& settings, const std::string& dir,
+                                            bool replace) {
+  SF_ASSIGN(const BackupManifest manifest, read_backup_manifest(dir));
+  SF_TRY(check_room(settings, manifest, replace));
+  SF_TRY(check_unused(settings));
+  ProgressLine verifying("verifying");
+  SF_TRY(verify_files(dir, manifest, progress_of(verifying, manifest.bytes())));
+  verifying.finish();
+  if (manifest.has("state")) {
+    features::StoreConfig store;
+    store.dir = dir + "/state";
+    SF_TRY(features::read_stored_state(store));
+  }
+  ProgressLine copying("copying");
+  const BytesDone done = progress_of(copying, manifest.bytes());
+  std::error_code error;
+  fs::create_directories(settings.data_dir, error);
+  for (const auto& [part, place] : places(settings)) {
+    if (!manifest.has(part)) continue;
+    const auto staged = stage(dir, manifest, part, place + ".restoring", done);
+    if (staged) continue;
+    for (const auto& [other, left] : places(settings)) fs::remove_all(left + ".restoring", error);
+    return fail(staged.error());
+  }
+  copying.finish();
+  for (const auto& [part, place] : places(settings)) {
+    if (manifest.has(part)) {
+      SF_TRY(swap_in(place + ".restoring", place));
+    } else if (part != "models") {
+      fs::remove_all(place, error);  // of another history than the parts that were restored
+    }
+  }
+  return manifest;
+}
+
+}  // namespace sirenfeed::app

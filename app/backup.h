@@ -1,0 +1,36 @@
+#pragma once
+// A node's folder as one consistent copy, and back.
+//
+// What makes the parts agree: the trainer's checkpoint is taken first, then the ends of the topics
+// that the state writes (examples, dead letters), then the state, then the ends of its inputs. So
+// the trainer has learned nothing that the log of the backup lacks, the log holds no example that
+// the state does not know of, and all that the state has applied. A state restored beside a log
+// that is further (Kafka) begins the next epoch (features/align_examples.h).
+#include <string>
+
+#include "app/backup_manifest.h"
+#include "app/settings.h"
+#include "base/result.h"
+#include "features/feature_state.h"
+#include "ingest/event_log.h"
+
+namespace sirenfeed::app {
+
+/// The part of the process that owns the state: DIR/state and, where there is a `log` (the embedded
+/// one in `log_dir`), DIR/log. Neither may exist. Threads: any, while events are
+/// applied.
+base::Result<void> back_up_owned(const features::FeatureState& state, ingest::EventLog* log,
+                                 const std::string& log_dir, const std::string& dir);
+
+/// Everything that the data folder (and --models) holds into `dir`, which must be absent or empty;
+/// through the process that owns the folder, or offline where there is none. Tells its progress on
+/// stderr. After a failure `dir` is as it was. kNotFound: there is nothing to back up.
+base::Result<BackupManifest> make_backup(const Settings& settings, const std::string& dir);
+
+/// Puts a backup in the place of the data folder's parts. Every byte of it is verified before one
+/// is written. kAlreadyExists: the data folder is not empty and `replace` is not given; kLocked: a
+/// process uses it.
+base::Result<BackupManifest> restore_backup(const Settings& settings, const std::string& dir,
+                                            bool replace);
+
+}  // namespace sirenfeed::app

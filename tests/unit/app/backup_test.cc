@@ -1,0 +1,191 @@
+#include "app/backup.h"
+
+#include <atomic>
+#include <thread>
+
+#include "model/file_io.h"
+#include "model/model_store.h"
+#include "node_fixture.h"
+
+namespace sirenfeed::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BackupTest : public NodeFixture {
+ protected:
+  void SetUp() override {
+    NodeFixture::SetUp();
+    backup_ = dir_ + "/backup";
+  }
+  void publish_model() const {
+    auto store = model::ModelStoreWriter::open({.dir = settings_.models_dir()});
+    ASSERT_TRUE(store);
+    const auto start = model::make_model(settings_.model);
+    ASSERT_TRUE(start);
+    ASSERT_TRUE(store->publish(*start, 1));
+  }
+  void put_checkpoint(const std::string& bytes) const {
+    fs::create_directories(settings_.trainer_dir());
+    ASSERT_TRUE(model::replace_file(settings_.trainer.checkpoint_file, bytes));
+  }
+  static std::string bytes_of(const std::string& path) { return *model::read_file(path); }
+
+  std::string backup_;
+};
+
+TEST_F(BackupTest, WhatIsRestoredElsewhereIsWhatWasBackedUp) {
+  append(settings_, visits(0, 60));
+  catch_up(settings_);
+  publish_model();
+  put_checkpoint("what the trainer has learned");
+  const std::string before = canonical(settings_);
+  const auto made = make_backup(settings_, backup_);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->parts, (std::vector<std::string>{"trainer", "models", "state", "log"}));
+  EXPECT_EQ(made->positions.size(), 5U);  // items, and both partitions of impressions and clicks
+  EXPECT_EQ(made->partitions, 2);
+
+  const Settings other = settings_for(dir_ + "/other");
+  const auto restored = restore_backup(other, backup_, /*replace=*/false);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(canonical(other), before);
+  EXPECT_EQ(bytes_of(other.trainer.checkpoint_file), "what the trainer has learned");
+  const model::ModelStoreReader models(other.models_dir());
+  EXPECT_TRUE(models.load(**models.wanted()));
+  // And it goes on as the other does.
+  for (const Settings& each : {settings_, other}) {
+    append(each, visits(60, 90));
+    catch_up(each);
+  }
+  EXPECT_EQ(canonical(other), canonical(settings_));
+}
+
+TEST_F(BackupTest, AFolderThatIsNotEmptyIsRefusedOnBothSides) {
+  append(settings_, visits(0, 10));
+  catch_up(settings_);
+  fs::create_directories(backup_ + "/something");
+  const auto refused = make_backup(settings_, backup_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kAlreadyExists);
+  fs::remove_all(backup_);
+  ASSERT_TRUE(make_backup(settings_, backup_));
+
+  append(settings_, visits(10, 20));
+  catch_up(settings_);
+  const std::string newer = canonical(settings_);
+  const auto kept = restore_backup(settings_, backup_, /*replace=*/false);
+  ASSERT_FALSE(kept);
+  EXPECT_NE(kept.error().message.find("--replace"), std::string::npos);
+  EXPECT_EQ(canonical(settings_), newer);
+  ASSERT_TRUE(restore_backup(settings_, backup_, /*replace=*/true));
+  EXPECT_NE(canonical(settings_), newer);
+  EXPECT_FALSE(fs::exists(settings_.state_dir() + ".replaced"));
+}
+
+TEST_F(BackupTest, DamageIsFoundBeforeAnythingIsWritten) {
+  append(settings_, visits(0, 30));
+  catch_up(settings_);
+  const auto made = make_backup(settings_, backup_);
+  ASSERT_TRUE(made);
+  const Settings other = settings_for(dir_ + "/other");
+  const auto expect_refused = [&](const std::string& name) {
+    const auto refused = restore_backup(other, backup_, false);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, base::ErrorCode::kCorrupt) << refused.error().message;
+    EXPECT_NE(refused.error().message.find(name), std::string::npos) << refused.error().message;
+    EXPECT_FALSE(fs::exists(other.state_dir()));
+  };
+  for (const BackupFile& file : made->files) {
+    if (file.bytes == 0) continue;
+    const std::string path = backup_ + "/" + file.path;
+    const std::string good = bytes_of(path);
+    std::string bad = good;
+    bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 1);
+    ASSERT_TRUE(model::write_file(path, bad));
+    expect_refused(file.path);
+    ASSERT_TRUE(model::write_file(path, good.substr(0, good.size() - 1)));
+    expect_refused(file.path);
+    fs::remove(path);
+    expect_refused(file.path);
+    ASSERT_TRUE(model::write_file(path, good));
+  }
+  ASSERT_TRUE(model::write_file(backup_ + "/state/extra", "x"));
+  expect_refused("extra");
+  fs::remove(backup_ + "/state/extra");
+  fs::remove(backup_ + "/manifest.json");
+  const auto none = restore_backup(other, backup_, false);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, base::ErrorCode::kNotFound);
+}
+
+TEST_F(BackupTest, ABackupThatFailsLeavesNothing) {
+  const auto nothing = make_backup(settings_, backup_);
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, base::ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(backup_));
+}
+
+TEST_F(BackupTest, TakenWhileEventsAreAppliedItIsOneMomentOfAll) {
+  append(settings_, visits(0, 50));
+  catch_up(settings_);
+  const auto log = open_log(settings_);
+  base::MetricsRegistry registry;
+  features::FeaturesProbe probe(registry);
+  ingest::IngestProbe ingest_probe(registry);
+  base::EventClock clock;
+  base::SteadyClock steady;
+  auto state = features::FeatureState::open(settings_.features, probe,
+                                            {.event_clock = &clock, .clock = &clock});
+  ASSERT_TRUE(state);
+  ingest::IngestConfig config = settings_.ingest;
+  config.batch_records_max = 7;
+  ingest::IngestLoop loop(config, {*log, **state, clock, steady, ingest_probe});
+  ASSERT_TRUE(loop.start());
+  features::OutboxRelay relay({}, (*state)->outbox(), *log, probe);
+  relay.start();
+  std::atomic<bool> stop{false};
+  std::thread producer([&] {
+    const auto writer = log->open_writer("test");
+    for (int i = 50; !stop && i < 5'000; ++i) {
+      for (const ingest::EventBody& event : visits(i, i + 1)) {
+        const ingest::Topic topic = ingest::event_topic(event);
+        const std::string key = ingest::event_key(event);
+        (void)(*writer)->append({topic, ingest::partition_of(key, *log->partitions(topic))}, key,
+                                ingest::event_json(event), 1, {});
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    (void)(*writer)->flush(std::chrono::seconds(10));
+  });
+  for (int n = 0; n < 5; ++n) {
+    const std::string to = backup_ + std::to_string(n) + "/data";
+    const auto done = back_up_owned(**state, log.get(), settings_.log_dir(), to);
+    ASSERT_TRUE(done) << done.error().message;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  stop = true;
+  producer.join();
+  loop.stop();
+  relay.stop();
+  // Each opens, its log covers its state, and its examples are none that the state does not know.
+  for (int n = 0; n < 5; ++n) {
+    const Settings copy = settings_for(backup_ + std::to_string(n) + "/data");
+    const auto node = StoppedNode::open(copy, StoppedNode::Log::kEmbedded);
+    ASSERT_TRUE(node) << node.error().message;
+    for (ingest::Partition p = 0; p < 2; ++p) {
+      const auto written = (*node)->state().written_examples(p);
+      EXPECT_EQ(written.epoch, 1U);
+      EXPECT_LE((*node)->log().bounds({ingest::Topic::kExamples, p})->next,
+                static_cast<ingest::Offset>(written.sequence));
+      for (const ingest::Topic topic : {ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
+        const auto applied = (*node)->state().position({topic, p});
+        ASSERT_TRUE(applied && *applied);
+        EXPECT_LT((*applied)->offset, (*node)->log().bounds({topic, p})->next);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sirenfeed::app
