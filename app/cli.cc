@@ -41,6 +41,7 @@ void add_commands(CommandLine& line) {
   add_inspect_command(line);
   add_model_command(line);
   add_backup_commands(line);
+  add_rebuild_command(line);
   add_admin_commands(line);
   add_dead_letters_command(line);
   add_config_command(line);

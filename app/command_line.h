@@ -35,6 +35,7 @@ void add_score_command(CommandLine& line);
 void add_inspect_command(CommandLine& line);
 void add_model_command(CommandLine& line);
 void add_backup_commands(CommandLine& line);  // backup, restore
+void add_rebuild_command(CommandLine& line);
 void add_admin_commands(CommandLine& line);  // erase, takedown, close-windows, health
 void add_dead_letters_command(CommandLine& line);
 void add_config_command(CommandLine& line);

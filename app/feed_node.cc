@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "features/align_examples.h"
 #include "features/feature_state.h"
+#include "features/log_coverage.h"
 #include "features/outbox_relay.h"
 #include "ingest/ingest_loop.h"
 #include "ingest/reopening_writer.h"
@@ -117,6 +118,8 @@ base::Result<void> FeedNode::Impl::open_state() {
 }
 
 base::Result<void> FeedNode::Impl::start_ingest() {
+  // With Kafka, whose log may be shorter for reasons of its own, the partition alone is stopped.
+  if (settings.brokers.empty()) SF_TRY(features::check_log_covers(*state, log));
   SF_TRY(features::align_examples(*state, log));
   ingest::IngestConfig config = settings.ingest;
   if (settings.brokers.empty()) {  // the embedded log has one reader: this process
