@@ -57,9 +57,16 @@ class KafkaBroker:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def tool(self, name, *arguments):
+        """One of Kafka's own tools against this broker; what it printed."""
+        return _script("tool", name, "--bootstrap-server", self.address, *arguments, timeout=TOOL_SECONDS).stdout
+
     def create_topic(self, topic, partitions):
-        _script("tool", "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.address, "--create",
-                "--topic", topic, "--partitions", partitions, "--replication-factor", 1, timeout=TOOL_SECONDS)
+        self.tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", topic, "--partitions", partitions,
+                  "--replication-factor", 1)
+
+    def has_topic(self, topic):
+        return topic in self.tool("org.apache.kafka.tools.TopicCommand", "--list").split()
 
     def produce(self, topic, value, key=None, partition=0):
         """One record exactly as given: bytes or text; value None is a null."""
