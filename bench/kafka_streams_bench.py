@@ -50,9 +50,13 @@ def pin(pid, core):
     subprocess.run(["taskset", "-a", "-c", "-p", core, str(pid)], check=True, capture_output=True)
 
 
-def run_peer(folder, broker, events):
+def build_peer():
     peer = ROOT / "build/kafka_streams_peer"
     subprocess.run([ROOT / "bench/peers/kafka_streams/build.sh", peer], check=True)
+    return peer
+
+
+def run_peer(folder, broker, events, peer):
     done = subprocess.run(["taskset", "-c", APP_CORE, "java", "-Xms1g", "-Xmx2g", "-XX:+UseSerialGC", "-cp",
                            f"{peer}/classes:{peer}/libs/*", "Fold", broker.address, PREFIX, str(events),
                            folder / "streams"], check=True, capture_output=True, text=True, timeout=1800)
@@ -98,6 +102,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sirenfeed-bench-") as name:
         folder = pathlib.Path(name)
         events = generate(folder / "events.ndjson")
+        peer_folder = build_peer()
         broker = KafkaBroker()
         try:
             pin((broker.folder / "broker.pid").read_text().strip(), BROKER_CORE)
@@ -109,7 +114,7 @@ def main():
             run("publish", folder / "events.ndjson", *settings, "--data", folder / "publish", timeout=600)
             ours = run_ours(folder, broker, settings, events)
             ours.update(count_examples(folder, settings))
-            peer = run_peer(folder, broker, events)
+            peer = run_peer(folder, broker, events, peer_folder)
             for what in ("exposures", "joined", "examples", "click_labels"):
                 if ours[what] != peer[what]:
                     sys.exit(f"the two disagree on {what}: {ours[what]} and {peer[what]}\n{ours}\n{peer}")
