@@ -13,8 +13,10 @@
 #include <rocksdb/utilities/replayer.h>
 #include <rocksdb/write_buffer_manager.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -78,10 +80,12 @@ namespace {
 
 using bench::require;
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+/// Processor time of the calling thread, which does all of the work in question on either side:
+/// what else the machine does then counts for neither. RocksDB's background threads are left out.
+double thread_seconds() {
+  timespec now{};
+  SF_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 features::FeaturesConfig state_config(const std::string& dir, bool caches) {
@@ -121,15 +125,15 @@ Times run_state(const std::string& dir, bool caches, const std::string& trace) {
   Times times;
   std::vector<ingest::InputRecord> batch;
   for (std::size_t at = 0; at < records.size(); at += kBatch) {
-    const auto begin = Clock::now();
+    const double begin = thread_seconds();
     batch.clear();
     for (std::size_t i = at; i < std::min(at + kBatch, records.size()); ++i) {
       batch.push_back(parser.parse(std::move(records[i]), 1));
     }
-    times.parse_s += seconds_since(begin);
-    const auto parsed = Clock::now();
+    times.parse_s += thread_seconds() - begin;
+    const double parsed = thread_seconds();
     require(state->apply(batch));
-    times.apply_s += seconds_since(parsed);
+    times.apply_s += thread_seconds() - parsed;
   }
   SF_CHECK(probe.in.value() == records.size() && probe.applied.value() == records.size());
   if (!trace.empty()) SF_CHECK(capture.db->EndTrace().ok());
@@ -185,30 +189,57 @@ Replayed replay(const std::string& trace, const std::string& dir) {
     ++(write ? result.writes : result.reads);
     records.push_back(std::move(record));
   }
-  const auto begin = Clock::now();
+  const double begin = thread_seconds();
   for (const auto& record : records) {
     const rocksdb::Status status = replayer->Execute(record, nullptr);
     SF_CHECK(status.ok() || status.IsNotFound());
   }
-  result.seconds = seconds_since(begin);
+  result.seconds = thread_seconds() - begin;
   return result;
 }
 
-/// Every key and value of two databases, in every family.
-void check_equal(const std::string& one, const std::string& other) {
-  const Direct a(one);
+// Of a value of the family of ids, which begin with it.
+base::UnixMs time_of(const rocksdb::Slice& value) {
+  base::UnixMs time = 0;
+  SF_CHECK(value.size() >= sizeof time);
+  std::memcpy(&time, value.data(), sizeof time);
+  return time;
+}
+
+// Ids before it may be gone from a state that has compacted.
+base::UnixMs expiry_floor(rocksdb::Iterator& ids) {
+  base::UnixMs newest = INT64_MIN;
+  for (ids.SeekToFirst(); ids.Valid(); ids.Next()) newest = std::max(newest, time_of(ids.value()));
+  return newest - features::JoinConfig{}.dedup_horizon_ms;
+}
+
+/// Every key and value of the state's database and of the other, in every family. An id that has
+/// expired may be gone from the state's and still be in the other, which is compacted without the
+/// state's filter; nothing else may.
+void check_equal(const std::string& state, const std::string& other) {
+  const Direct a(state);
   const Direct b(other);
-  std::size_t keys = 0;
+  std::size_t keys = 0, expired = 0;
   for (std::size_t family = 0; family < a.handles.size(); ++family) {
     const std::unique_ptr<rocksdb::Iterator> x(a.db->NewIterator({}, a.handles[family]));
     const std::unique_ptr<rocksdb::Iterator> y(b.db->NewIterator({}, b.handles[family]));
+    const bool expires = a.handles[family]->GetName() == "expiring";
+    const base::UnixMs floor = expires ? expiry_floor(*y) : INT64_MIN;
     x->SeekToFirst();
-    for (y->SeekToFirst(); x->Valid() && y->Valid(); x->Next(), y->Next(), ++keys) {
-      SF_CHECK(x->key() == y->key() && x->value() == y->value());
+    for (y->SeekToFirst(); y->Valid(); y->Next()) {
+      if (x->Valid() && x->key() == y->key()) {
+        SF_CHECK(x->value() == y->value());
+        x->Next();
+        ++keys;
+      } else {
+        SF_CHECK(expires && time_of(y->value()) < floor);
+        ++expired;
+      }
     }
-    SF_CHECK(!x->Valid() && !y->Valid());
+    SF_CHECK(!x->Valid() && x->status().ok() && y->status().ok());
   }
-  std::printf("both databases hold the same %zu keys and values\n", keys);
+  std::printf("both databases hold the same %zu keys and values (%zu expired ids in one)\n", keys,
+              expired);
 }
 
 void run(const std::filesystem::path& folder) {
@@ -222,12 +253,14 @@ void run(const std::filesystem::path& folder) {
   check_equal(dir("ours"), dir("direct-issued"));
   const auto rate = [&](double seconds) { return static_cast<double>(events) / seconds; };
   std::printf("%zu events, batches of %zu\n", events, kBatch);
-  std::printf("state, parse excluded   %9.0f events/s\n", rate(ours.apply_s));
-  std::printf("state, parse included   %9.0f events/s\n", rate(ours.apply_s + ours.parse_s));
+  std::printf("state, parse excluded   %9.0f events a second of its thread\n", rate(ours.apply_s));
+  std::printf("state, parse included   %9.0f events a second of its thread\n",
+              rate(ours.apply_s + ours.parse_s));
   const auto print = [&](const char* name, const Replayed& direct) {
-    std::printf("RocksDB, %-14s %9.0f events/s  (%zu reads, %zu batches)  state/RocksDB %.2f\n",
-                name, rate(direct.seconds), direct.reads, direct.writes,
-                direct.seconds / ours.apply_s);
+    std::printf(
+        "RocksDB, %-14s %9.0f events a second of its thread  (%zu reads, %zu batches)  "
+        "state/RocksDB %.2f\n",
+        name, rate(direct.seconds), direct.reads, direct.writes, direct.seconds / ours.apply_s);
   };
   print("issued", issued);
   print("logical reads", logical);
