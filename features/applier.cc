@@ -294,6 +294,19 @@ void Applier::put_outbox(OutboxStream stream, std::uint64_t sequence, std::strin
 base::UnixMs Applier::watermark(const PartitionState& state) const {
   return state.newest_ms ? *state.newest_ms - config_.join.lateness_max_ms : INT64_MIN / 2;
 }
+base::UnixMs Applier::tombstone_floor() const {
+  base::UnixMs oldest = INT64_MAX;
+  for (const auto& [number, state] : partitions_) {
+    // A partition without a watermark holds nothing yet: it must not keep what the others drop.
+    if (state.newest_ms) oldest = std::min(oldest, watermark(state));
+  }
+  return oldest == INT64_MAX ? INT64_MIN : oldest - config_.join.tombstone_age_max_ms;
+}
+CatalogItemPtr Applier::remembered_item(Key hash) const {
+  CatalogItemPtr item = item_side_.item(hash);
+  const bool gone = item != nullptr && !item->known && item->forgotten(tombstone_floor());
+  return gone ? nullptr : item;
+}
 bool Applier::too_old(const PartitionState& state, base::UnixMs time) const {
   return time < watermark(state) - config_.join.dedup_horizon_ms;
 }

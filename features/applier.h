@@ -119,6 +119,10 @@ class Applier {
   base::Result<std::optional<KnownId>> known_id(PartitionState& state, char letter,
                                                 const IdHash& id);
   [[nodiscard]] base::UnixMs watermark(const PartitionState& state) const;
+  /// Of all partitions: tombstones before it are out of force.
+  [[nodiscard]] base::UnixMs tombstone_floor() const;
+  /// Nullptr also where CatalogItem::forgotten.
+  [[nodiscard]] CatalogItemPtr remembered_item(Key hash) const;
   [[nodiscard]] bool too_old(const PartitionState& state, base::UnixMs time) const;
 
   // apply_impression.cc

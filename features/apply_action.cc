@@ -99,7 +99,7 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     return Outcome(ingest::Rejection{RejectReason::kTombstone, "the user was erased afterwards"});
   }
   const Key item = base::xxh3_64(event.item_id);
-  const CatalogItemPtr meta = item_side_.item(item);
+  const CatalogItemPtr meta = remembered_item(item);
   if (meta != nullptr && meta->id != event.item_id) {
     return Outcome(ingest::Rejection{
         RejectReason::kIdCollision,

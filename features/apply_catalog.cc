@@ -38,7 +38,7 @@ CatalogItem catalog_item(const ingest::ItemUpdate& event, const CatalogItem* bef
 base::Result<Applier::Outcome> Applier::apply_item(const ingest::InputRecord& record,
                                                    const ingest::ItemUpdate& event) {
   const Key hash = base::xxh3_64(event.item_id);
-  const CatalogItemPtr before = item_side_.item(hash);
+  const CatalogItemPtr before = remembered_item(hash);
   if (before != nullptr && before->id != event.item_id) {
     return Outcome(ingest::Rejection{
         RejectReason::kIdCollision,

@@ -13,7 +13,7 @@ base::Result<std::optional<ingest::Rejection>> Applier::resolve_items(
   const Key surface = event.surface ? base::xxh3_64(*event.surface) : kNoKey;
   for (const ingest::ShownItem& shown : event.items) {
     const Key hash = base::xxh3_64(shown.item_id);
-    CatalogItemPtr meta = item_side_.item(hash);
+    CatalogItemPtr meta = remembered_item(hash);
     if (meta != nullptr && meta->id != shown.item_id) {
       return ingest::Rejection{
           RejectReason::kIdCollision,

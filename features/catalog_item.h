@@ -1,5 +1,6 @@
 #pragma once
 // What is known of an item.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +39,12 @@ struct CatalogItem {
   std::optional<std::string> language;
 
   [[nodiscard]] Key first_tag() const { return tag_keys.empty() ? kNoKey : tag_keys.front(); }
+  /// Not known, and of a takedown or a first exposure before `floor`: as if it had never been,
+  /// whether or not a compaction has dropped it.
+  [[nodiscard]] bool forgotten(base::UnixMs floor) const {
+    return !known &&
+           std::max(taken_down_ms.value_or(INT64_MIN), first_shown_ms.value_or(INT64_MIN)) < floor;
+  }
   [[nodiscard]] bool taken_down() const { return taken_down_ms.has_value() && !known; }
   [[nodiscard]] bool expired(base::UnixMs now) const {
     return expires_ms.has_value() && *expires_ms <= now;

@@ -169,5 +169,6 @@ base::Result<void> FeatureState::backup_to(const std::string& dir) const {
   return impl_->store->backup_to(dir);
 }
 base::Result<void> FeatureState::sync() { return impl_->store->sync(); }
+base::Result<void> FeatureState::compact() { return impl_->store->compact(); }
 
 }  // namespace sirenfeed::features

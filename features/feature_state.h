@@ -137,6 +137,8 @@ class FeatureState final : public ingest::EventSink {
   base::Result<void> backup_to(const std::string& dir) const;
   /// Waits until everything applied so far is on the disk, whatever wal_sync says.
   base::Result<void> sync();
+  /// Takes what was deleted or has expired out of the files now. Threads: any; takes long.
+  base::Result<void> compact();
 
  private:
   struct Impl;

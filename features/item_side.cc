@@ -86,6 +86,13 @@ base::Result<CatalogItem> decode_catalog_item(std::string_view value) {
   return item;
 }
 
+bool catalog_forgotten(std::string_view value, base::UnixMs floor) {
+  const bool known = value.size() < 2 || (static_cast<std::uint8_t>(value[1]) & kKnown) != 0;
+  if (known) return false;  // nearly all: not decoded
+  const auto item = decode_catalog_item(value);
+  return item && item->forgotten(floor);
+}
+
 template <class Counter>
 std::optional<Counter> ItemSide::load_counter(const std::string& key) const {
   Counter counter;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -23,6 +24,9 @@ struct KeyHash {
 /// catalog = version · flags · …, see docs/FORMATS.md.
 [[nodiscard]] std::string encode_catalog_item(const CatalogItem& item);
 [[nodiscard]] base::Result<CatalogItem> decode_catalog_item(std::string_view value);
+
+/// CatalogItem::forgotten of a stored entry; false for what cannot be decoded.
+[[nodiscard]] bool catalog_forgotten(std::string_view value, base::UnixMs floor);
 
 /// Threads: reads from any; changes from the applying thread. A read that the store refuses gives
 /// an empty value and is remembered: take_error() makes the batch fail instead of counting wrongly.

@@ -1,5 +1,6 @@
 #include "features/state_dump.h"
 
+#include <algorithm>
 #include <map>
 #include <ostream>
 
@@ -69,10 +70,12 @@ class Dump {
   Result<void> node() {
     for (const std::string& name : types_.names()) line("action_type {}", name);
     std::optional<base::Error> error;
+    SF_ASSIGN(const base::UnixMs floor, tombstone_floor());
     SF_TRY(store_.scan(Family::kState, node_prefix(kCatalogLetter),
                        [&](std::string_view, std::string_view value) {
                          auto item = decode_catalog_item(value);
                          if (!item) return error = item.error(), false;
+                         if (item->forgotten(floor)) return true;
                          line("item {}: {} known={} taken_down={} first_shown={} {}", item->id,
                               item->updated_ms, item->known, time_text(item->taken_down_ms),
                               time_text(item->first_shown_ms), hex(value));
@@ -94,6 +97,18 @@ class Dump {
                          position(fmt::format("items/{}", read_be32(key.data() + 2)), value);
                          return true;
                        });
+  }
+
+  // As the applier has it.
+  Result<base::UnixMs> tombstone_floor() const {
+    base::UnixMs oldest = INT64_MAX;
+    for (ingest::Partition p = 0; p < config_.partitions; ++p) {
+      PartitionState meta;
+      SF_ASSIGN(const auto stored, store_.get(Family::kState, partition_prefix(p, kMetaLetter)));
+      if (stored) SF_TRY(meta.decode_meta(*stored));
+      if (meta.newest_ms) oldest = std::min(oldest, *meta.newest_ms - config_.join.lateness_max_ms);
+    }
+    return oldest == INT64_MAX ? INT64_MIN : oldest - config_.join.tombstone_age_max_ms;
   }
 
   template <class Text>

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "features/item_side.h"
 
 namespace sirenfeed::features {
 namespace {
@@ -60,6 +61,22 @@ class ExpiryFilter final : public rocksdb::CompactionFilter {
     return time < (tombstone ? floors_.tombstones : floors_.ids).load(std::memory_order_relaxed);
   }
   const char* Name() const override { return "sirenfeed.expiry"; }
+
+ private:
+  const ExpiryFloors& floors_;
+};
+
+// Takedowns and stubs in the catalog that nobody asks for any more.
+class CatalogFilter final : public rocksdb::CompactionFilter {
+ public:
+  explicit CatalogFilter(const ExpiryFloors& floors) : floors_(floors) {}
+  bool Filter(int, const rocksdb::Slice& key, const rocksdb::Slice& value, std::string*,
+              bool*) const noexcept override {
+    if (key.size() < 2 || key[0] != 0 || key[1] != kCatalogLetter) return false;
+    return catalog_forgotten({value.data(), value.size()},
+                             floors_.tombstones.load(std::memory_order_relaxed));
+  }
+  const char* Name() const override { return "sirenfeed.catalog"; }
 
  private:
   const ExpiryFloors& floors_;
@@ -183,6 +200,7 @@ struct Store::Impl {
   StoreConfig config;
   ExpiryFloors floors;
   ExpiryFilter filter{floors};
+  CatalogFilter catalog_filter{floors};
   rocksdb::WriteOptions write_options;
   std::shared_ptr<rocksdb::Cache> cache;
   std::atomic<bool> broken{false};  // a write failed
@@ -207,10 +225,12 @@ Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
 base::Result<void> Store::Impl::open_database(bool read_only) {
+  rocksdb::ColumnFamilyOptions state = family_options(config, cache);
+  state.compaction_filter = &catalog_filter;
   rocksdb::ColumnFamilyOptions expiring = family_options(config, cache);
   expiring.compaction_filter = &filter;
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-      {rocksdb::kDefaultColumnFamilyName, family_options(config, cache)},
+      {rocksdb::kDefaultColumnFamilyName, state},
       {"expiring", expiring},
       {"outbox", family_options(config, cache)}};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
@@ -366,6 +386,17 @@ base::Result<void> Store::sync() {
     status = open->db->FlushWAL(/*sync=*/true);
   }
   if (!status.ok()) return base::fail(error_of(status, "cannot sync", dir()));
+  return {};
+}
+
+base::Result<void> Store::compact() {
+  SF_ASSIGN(const auto open, impl_->database());
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  for (rocksdb::ColumnFamilyHandle* handle : open->handles) {
+    const rocksdb::Status status = open->db->CompactRange(options, handle, nullptr, nullptr);
+    if (!status.ok()) return base::fail(error_of(status, "cannot compact", dir()));
+  }
   return {};
 }
 

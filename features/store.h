@@ -36,7 +36,8 @@ class WriteBatch {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What the compaction filter of Family::kExpiring may drop: values whose time lies below.
+/// What compactions may drop: ids and tombstones of Family::kExpiring whose time lies below;
+/// catalog entries that are forgotten (CatalogItem::forgotten) by `tombstones`.
 struct ExpiryFloors {
   std::atomic<base::UnixMs> ids{INT64_MIN};
   std::atomic<base::UnixMs> tombstones{INT64_MIN};
@@ -60,6 +61,8 @@ class Store {
   /// After a failed write nothing is written until ensure_writable() has succeeded; reads go on.
   base::Result<void> write(WriteBatch& batch);
   base::Result<void> sync();
+  /// Takes what was deleted or has expired out of the files now, instead of some time.
+  base::Result<void> compact();
   /// Opens the database again where a write has failed and the disk takes bytes again. Whether the
   /// failed batch is in it is known only then: what was read before must be read anew when
   /// generation() has changed. Waits for reads under way. Threads: any; one at a time does it.

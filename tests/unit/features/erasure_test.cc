@@ -178,12 +178,47 @@ TEST_F(ErasureTest, ATakedownSaysWhatItRemoved) {
   EXPECT_EQ(s.state->removed_by(order.source, order.offset + 1), std::nullopt);
 }
 
+TEST_F(ErasureTest, TakedownsAndStubsAreForgottenWithTheirTombstones) {
+  FeaturesConfig config = config_in(folder_.path());
+  config.join.tombstone_age_max_ms = config.join.dedup_horizon_ms;
+  const auto entries = [&](StateUnderTest& s) {
+    EXPECT_TRUE(s.state->compact());
+    const auto families = s.state->families();
+    for (const FamilySize& size : *families) {
+      if (size.family == "catalog") return size.keys;
+    }
+    return std::uint64_t{0};
+  };
+  StateUnderTest s(config);
+  s.apply(item_event("kept", kStart));
+  s.apply(item_event("gone", kStart));
+  s.apply(takedown_event("gone", kStart + 1));
+  s.apply(impression_event("i1", "u", kStart + 1, {"stub", "kept"}));
+  s.apply(item_event("gone", kStart));  // again: the takedown is in force
+  EXPECT_EQ(s.probe->rejected_total(), 1U);
+  EXPECT_EQ(entries(s), 3U);
+  constexpr base::UnixMs kStep = base::kMsPerDay / 2;  // a longer one is held
+  for (base::UnixMs age = kStep; age <= config.join.tombstone_age_max_ms; age += kStep) {
+    EXPECT_NE(s.canonical().find("item gone"), std::string::npos);
+    s.apply(impression_event("at " + std::to_string(age), "u", kStart + 2 + age, {"kept"}));
+  }
+  const std::string canonical = s.canonical();
+  EXPECT_EQ(canonical.find("item gone"), std::string::npos) << "though no compaction has come by";
+  EXPECT_EQ(canonical.find("item stub"), std::string::npos);
+  EXPECT_EQ(entries(s), 1U);
+  EXPECT_EQ(s.canonical(), canonical);
+  s.apply(item_event("gone", kStart));
+  EXPECT_TRUE(s.reader().item(std::string_view("gone"))->known);
+  EXPECT_EQ(entries(s), 2U);
+}
+
 TEST_F(ErasureTest, ImpressionsAreConservedWhenTheirUserIsErased) {
   StateUnderTest s(config_in(folder_.path()));
   s.apply(all_of(s.records, kUser, 0));
   s.apply(all_of(s.records, kOther, 60));
-  s.apply(erase_event(kUser, kStart + 2 * kWindow));
+  s.apply(erase_event(kOther, kStart + 4 * kWindow));  // the newer one: its windows are open
   EXPECT_GT(s.probe->impressions_erased.value(), 0U);
+  EXPECT_GT(s.probe->examples.value(), 0U);
   EXPECT_EQ(static_cast<double>(s.probe->impressions.value()),
             static_cast<double>(s.probe->examples.value() + s.probe->examples_muted.value() +
                                 s.probe->impressions_erased.value()) +
