@@ -231,6 +231,7 @@ serving::Readiness FeedNode::Impl::readiness() const {
 
 void FeedNode::Impl::stop() {
   stopping = true;
+  log.stop_waiting();
   run_file.reset();
   if (server) server->stop();
   if (api) api->stop();

@@ -143,6 +143,9 @@ class EventLog {
   [[nodiscard]] virtual base::Result<std::vector<LogFile>> files(TopicPartition /*source*/) {
     return std::vector<LogFile>();
   }
+  /// The process is being stopped: from now on a question to a server that does not answer is given
+  /// up within 2 s. Threads: any.
+  virtual void stop_waiting() {}
   [[nodiscard]] virtual base::Result<std::unique_ptr<LogReader>> open_reader(
       ReaderOptions options) = 0;
   [[nodiscard]] virtual base::Result<std::unique_ptr<LogWriter>> open_writer(std::string name) = 0;

@@ -21,17 +21,6 @@ std::string name_of(TopicPartition source) {
   return fmt::format("{}/{}", topic_name(source.topic), source.partition);
 }
 
-/// "clicks/1" in "clicks/1: offset 5 …", but not in "clicks/12: …".
-bool names(std::string_view message, TopicPartition source) {
-  const std::string name = name_of(source);
-  for (auto at = message.find(name); at != std::string_view::npos;
-       at = message.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
-  }
-  return false;
-}
-
 /// Where the log may remove single records, so that a missing one proves nothing.
 bool compacted(Topic topic) { return topic == Topic::kItems || topic == Topic::kUsers; }
 
@@ -53,8 +42,8 @@ base::Result<Partition> IngestInputs::count_partitions() {
     counts += fmt::format("{}{} has {}", counts.empty() ? "" : ", ", topic_name(topic), partitions);
   }
   if (equal) return count;
-  return base::fail(ErrorCode::kCorrupt,
-                    "topics with users need the same number of partitions: {}", counts);
+  return base::fail(ErrorCode::kCorrupt, "topics with users need the same number of partitions: {}",
+                    counts);
 }
 
 base::Result<void> IngestInputs::open() {

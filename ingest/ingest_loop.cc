@@ -92,6 +92,9 @@ class IngestLoop::Runner {
     return worker_ ? worker_->state() : last_state_;
   }
   base::Result<std::uint64_t> measure_lag() {
+    if (state().broker_lost) {
+      return base::fail(ErrorCode::kUnavailable, "the lag is not known: no broker answers");
+    }
     const auto partitions = parts_.log.partitions(Topic::kImpressions);
     const auto current = worker();
     if (partitions && current) current->post_partitions(*partitions);

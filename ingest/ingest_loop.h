@@ -102,8 +102,9 @@ class IngestLoop {
 
   [[nodiscard]] IngestState state() const;
   /// Records in the log that are not applied yet, asked from the log on the calling thread; sets
-  /// the metric. Also looks whether topics have grown, which stops what is read by user (kCorrupt,
-  /// naming `sirenfeed rebuild`): users have moved to other partitions.
+  /// the metric. kUnavailable at once while no broker answers. Also looks whether topics have
+  /// grown, which stops what is read by user (kCorrupt, naming `sirenfeed rebuild`): users have
+  /// moved to other partitions.
   base::Result<std::uint64_t> measure_lag();
 
  private:

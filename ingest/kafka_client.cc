@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 #include <utility>
@@ -15,6 +16,9 @@ using base::ErrorCode;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kReasonBytes = 512;
+// A question that waits for an answer looks this often whether the process is being stopped.
+constexpr std::chrono::milliseconds kSlice{2'000};
+constexpr std::chrono::milliseconds kPause{20};
 
 /// librdkafka's threads call this; syslog's levels.
 void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) noexcept {
@@ -159,11 +163,26 @@ void KafkaMetadata::on_error(rd_kafka_t*, int error, const char* reason, void* s
   metadata->last_error_ = reason;
 }
 
+rd_kafka_resp_err_t KafkaMetadata::in_slices(
+    const std::function<rd_kafka_resp_err_t(int)>& question) const {
+  const auto deadline = Steady::now() + config_.connect_wait_max;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Steady::now());
+    const rd_kafka_resp_err_t error =
+        question(wait_ms(std::clamp(left, std::chrono::milliseconds(1), kSlice)));
+    const bool unanswered =
+        error == RD_KAFKA_RESP_ERR__TIMED_OUT || error == RD_KAFKA_RESP_ERR__TRANSPORT;
+    if (!unanswered || stopping_ || Steady::now() >= deadline) return error;
+    std::this_thread::sleep_for(kPause);  // some failures come at once
+  }
+}
+
 base::Result<KafkaPtr<const rd_kafka_metadata_t>> KafkaMetadata::ask(rd_kafka_topic_t* topic,
                                                                      bool all) {
   const rd_kafka_metadata_t* answer = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(client_.get(), all ? 1 : 0, topic, &answer,
-                                                      wait_ms(config_.connect_wait_max));
+  const rd_kafka_resp_err_t error = in_slices([&](int slice_ms) {
+    return rd_kafka_metadata(client_.get(), all ? 1 : 0, topic, &answer, slice_ms);
+  });
   serve_callbacks();
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaPtr<const rd_kafka_metadata_t>(answer);
   std::string reason;
@@ -223,9 +242,10 @@ base::Result<EventLog::Bounds> KafkaMetadata::bounds(TopicPartition source) {
   EventLog::Bounds bounds;
   const auto deadline = Steady::now() + config_.connect_wait_max;
   while (true) {
-    const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-        client_.get(), name.c_str(), source.partition, &bounds.first, &bounds.next,
-        wait_ms(config_.connect_wait_max));
+    const rd_kafka_resp_err_t error = in_slices([&](int slice_ms) {
+      return rd_kafka_query_watermark_offsets(client_.get(), name.c_str(), source.partition,
+                                              &bounds.first, &bounds.next, slice_ms);
+    });
     serve_callbacks();
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return bounds;
     // The partition exists (see above), but its leader, just made or just elected, is not yet

@@ -1,6 +1,7 @@
 #pragma once
 // What every Kafka client of ours has in common: configuration, names, errors, metadata. Included
 // by kafka_*.cc only.
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
@@ -56,14 +57,19 @@ class KafkaMetadata {
     int replicas = 0;
   };
   base::Result<std::vector<Described>> all_topics();
+  /// EventLog::stop_waiting.
+  void stop_waiting() noexcept { stopping_ = true; }
 
  private:
   explicit KafkaMetadata(KafkaConfig config) : config_(std::move(config)) {}
   static void on_error(rd_kafka_t* client, int error, const char* reason, void* self) noexcept;
   base::Result<KafkaPtr<const rd_kafka_metadata_t>> ask(rd_kafka_topic_t* topic, bool all);
+  rd_kafka_resp_err_t in_slices(
+      const std::function<rd_kafka_resp_err_t(int wait_ms)>& question) const;
   void serve_callbacks() const noexcept { rd_kafka_poll(client_.get(), 0); }
 
   const KafkaConfig config_;
+  std::atomic<bool> stopping_{false};
   base::Mutex mutex_;
   std::map<Topic, Partition> known_ SF_GUARDED_BY(mutex_);
   std::string last_error_ SF_GUARDED_BY(mutex_);

@@ -26,6 +26,8 @@ base::Result<EventLog::Bounds> KafkaLog::bounds(TopicPartition source) {
   return impl_->metadata->bounds(source);
 }
 
+void KafkaLog::stop_waiting() { impl_->metadata->stop_waiting(); }
+
 base::Result<std::unique_ptr<LogReader>> KafkaLog::open_reader(ReaderOptions options) {
   return make_kafka_reader(impl_->metadata->config(), std::move(options));
 }

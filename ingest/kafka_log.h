@@ -20,6 +20,7 @@ class KafkaLog final : public EventLog {
 
   base::Result<Partition> partitions(Topic topic) override;
   base::Result<Bounds> bounds(TopicPartition source) override;
+  void stop_waiting() override;
   /// With a group: a member (cooperative-sticky) of the group on topic impressions alone.
   base::Result<std::unique_ptr<LogReader>> open_reader(ReaderOptions options) override;
   /// acks=all, idempotent, without a time-out: a lost broker delays delivery, for ever if need be.

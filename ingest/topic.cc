@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 
 namespace sirenfeed::ingest {
 namespace {
@@ -20,6 +21,16 @@ std::optional<Topic> topic_from_name(std::string_view name) noexcept {
     if (kNames[i] == name) return static_cast<Topic>(i);
   }
   return std::nullopt;
+}
+
+bool names(std::string_view message, TopicPartition source) {
+  const std::string name =
+      std::string(topic_name(source.topic)) + '/' + std::to_string(source.partition);
+  for (auto at = message.find(name); at != message.npos; at = message.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
+  }
+  return false;
 }
 
 }  // namespace sirenfeed::ingest

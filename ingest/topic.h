@@ -31,6 +31,10 @@ struct TopicPartition {
   friend auto operator<=>(const TopicPartition&, const TopicPartition&) = default;
 };
 
+/// "impressions/1" stands in `message`, with whatever topic prefix, and is not the beginning of
+/// "impressions/12": how an error of a reader tells which partition it is about.
+[[nodiscard]] bool names(std::string_view message, TopicPartition source);
+
 /// (murmur2(key) & 0x7fffffff) mod partitions, as Kafka's Java clients do.
 [[nodiscard]] Partition partition_of(std::string_view key, Partition partitions) noexcept;
 

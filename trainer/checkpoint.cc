@@ -85,15 +85,17 @@ base::Result<std::optional<std::string>> read_file(const std::string& path) {
   }
 }
 
+constexpr const char* kRestore = ": put a copy back (`sirenfeed restore` of a backup)";
+
 base::Result<std::string_view> checked_body(std::string_view bytes, std::uint64_t configuration) {
   std::uint64_t sum = 0;
   if (bytes.size() < kMagic.size() + sizeof sum || !bytes.starts_with(kMagic)) {
-    return fail(ErrorCode::kCorrupt, "no trainer checkpoint");
+    return fail(ErrorCode::kCorrupt, "no trainer checkpoint{}", kRestore);
   }
   std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
   bytes.remove_suffix(sizeof sum);
   if (base::xxh3_64(bytes) != sum) {
-    return fail(ErrorCode::kCorrupt, "check-sum does not match: cut short or damaged");
+    return fail(ErrorCode::kCorrupt, "check-sum does not match: cut short or damaged{}", kRestore);
   }
   bytes.remove_prefix(kMagic.size());
   std::uint32_t version = 0;
@@ -101,12 +103,15 @@ base::Result<std::string_view> checked_body(std::string_view bytes, std::uint64_
   std::uint64_t length = 0;
   SF_TRY(take(bytes, version, "header"));
   if (version != kVersion) {
-    return fail(ErrorCode::kCorrupt, "format version {}, this trainer reads {}", version, kVersion);
+    return fail(ErrorCode::kCorrupt,
+                "format version {}, this trainer reads {}: use the sirenfeed that wrote it",
+                version, kVersion);
   }
   SF_TRY(take(bytes, stored_configuration, "header"));
   SF_TRY(take(bytes, length, "header"));
   if (length != bytes.size()) {
-    return fail(ErrorCode::kCorrupt, "body of {} bytes, {} promised", bytes.size(), length);
+    return fail(ErrorCode::kCorrupt, "body of {} bytes, {} promised{}", bytes.size(), length,
+                kRestore);
   }
   if (stored_configuration != configuration) {
     return fail(ErrorCode::kCorrupt,

@@ -34,6 +34,9 @@ TrainerProbe::TrainerProbe(base::MetricsRegistry& registry, const std::vector<st
       checkpoints(registry.counter(name("checkpoints_total"), "Checkpoints written.")),
       checkpoint_errors(
           registry.counter(name("checkpoint_errors_total"), "Failures to write a checkpoint.")),
+      checkpoints_refused(registry.counter(name("checkpoints_refused_total"),
+                                           "Checkpoints that could not be read at the start: "
+                                           "damaged, or of another configuration.")),
       log_errors(registry.counter(name("log_errors_total"), "Errors of the log, retried.")),
       loss(registry.gauge(name("loss"), "Loss of the last batch.")),
       gradient_norm(

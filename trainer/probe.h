@@ -27,17 +27,18 @@ struct TrainerProbe {
   base::Counter publish_errors;
   base::Counter checkpoints;
   base::Counter checkpoint_errors;
-  base::Counter log_errors;                     // errors of the log that were retried
-  base::Gauge loss;                             // of the last batch
-  base::Gauge gradient_norm;                    // of the last batch, before clipping
-  base::Gauge rows;                             // of all tables
-  base::Counter rows_expired;                   // unseen for row_expiry_days
-  std::vector<base::Counter> rows_evicted;      // a table; made room in a full one
-  base::Gauge rotary_lambda;                    // λ
-  base::Gauge rotary_omega_norm;                // |ω|
-  base::Gauge broker_lost;                      // 1 while no broker answers
-  base::Histogram step_seconds;                 // one batch
-  base::Histogram publish_seconds;              // writing one version
+  base::Counter checkpoints_refused;        // at the start: damaged, or of another configuration
+  base::Counter log_errors;                 // errors of the log that were retried
+  base::Gauge loss;                         // of the last batch
+  base::Gauge gradient_norm;                // of the last batch, before clipping
+  base::Gauge rows;                         // of all tables
+  base::Counter rows_expired;               // unseen for row_expiry_days
+  std::vector<base::Counter> rows_evicted;  // a table; made room in a full one
+  base::Gauge rotary_lambda;                // λ
+  base::Gauge rotary_omega_norm;            // |ω|
+  base::Gauge broker_lost;                  // 1 while no broker answers
+  base::Histogram step_seconds;             // one batch
+  base::Histogram publish_seconds;          // writing one version
   base::Histogram closed_to_published_seconds;  // wall time since the window of the newest example
 
   struct Task {

@@ -32,16 +32,6 @@ bool is_passing(const base::Error& error) {
          error.code == ErrorCode::kClosed || error.code == ErrorCode::kNotFound;
 }
 
-// "examples/1" in "examples/1: offset 5 …", but not in "examples/12: …".
-bool names_partition(std::string_view message, std::string_view name) {
-  for (auto at = message.find(name); at != std::string_view::npos;
-       at = message.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 const char* train_state_name(TrainState state) noexcept {
@@ -412,7 +402,7 @@ base::Result<ingest::PollBatch> TrainLoop::Impl::poll() {
   if (polled || polled.error().code != ErrorCode::kCorrupt) return polled;
   for (auto& [partition, cursor] : cursors) {
     if (!cursor.stopped.empty()) continue;
-    if (!names_partition(polled.error().message, fmt::format("examples/{}", partition))) continue;
+    if (!ingest::names(polled.error().message, {Topic::kExamples, partition})) continue;
     SF_TRY(stop_partition(partition, cursor, polled.error().message));
     return ingest::PollBatch{};
   }
@@ -520,9 +510,13 @@ base::Result<std::unique_ptr<TrainLoop>> TrainLoop::create(const TrainLoopConfig
   SF_ASSIGN(auto trainer, OnlineTrainer::create(start, config.step));
   Learned learned;
   if (!config.checkpoint_file.empty()) {
-    SF_ASSIGN(auto restored, read_checkpoint(config.checkpoint_file, *trainer));
-    if (restored) {
-      learned = *std::move(restored);
+    auto restored = read_checkpoint(config.checkpoint_file, *trainer);
+    if (!restored) {
+      deps.probe.checkpoints_refused.add();
+      return base::fail(std::move(restored).error());
+    }
+    if (*restored) {
+      learned = **std::move(restored);
       base::log_info("{}: {} examples learned so far", config.checkpoint_file, trainer->examples());
     }
   }

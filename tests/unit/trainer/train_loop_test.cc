@@ -400,7 +400,11 @@ TEST_F(TrainLoopTest, ACorruptCheckpointIsRefusedNotOverwritten) {
   model::ModelStoreWriter store = open_store();
   const auto refused = TrainLoop::create(config_, testing::small_model(), deps(log, store));
   ASSERT_FALSE(refused.has_value());
-  EXPECT_NE(refused.error().message.find(config_.checkpoint_file), std::string::npos);
+  for (const std::string& said : {config_.checkpoint_file, std::string("sirenfeed restore"),
+                                  std::string("move the file away")}) {
+    EXPECT_NE(refused.error().message.find(said), std::string::npos) << refused.error().message;
+  }
+  EXPECT_EQ(probe_.checkpoints_refused.value(), 1U);
   EXPECT_EQ(std::filesystem::file_size(config_.checkpoint_file), 1'000U);
 }
 
