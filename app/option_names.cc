@@ -11,10 +11,11 @@ namespace sirenfeed::app {
 namespace {
 
 /// Fields whose option is not just the section and the field's last name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOthers = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kOthers = {{
     {"model.poll_interval", "serving.model_poll_interval_ms"},
     {"feed.scorer.task_weights", "serving.task_weight"},
     {"features.join.window_ms", "features.join_window_ms"},
+    {"features.join.action_window_ms", "features.action_window_ms"},
     {"features.context.surfaces", "features.context_surfaces"},
     {"features.index.items_max", "features.index_items_max"},
     {"features.example.actions", "features.actions"},

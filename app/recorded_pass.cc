@@ -59,6 +59,7 @@ ingest::IngestConfig pass_ingest(const Settings& settings) {
   config.member.reset();
   config.parser.check_future = false;
   config.idle_flush_after.reset();
+  config.requests = false;  // nobody was served by this process
   return config;
 }
 

@@ -68,6 +68,25 @@ base::Result<void> resolve_task_weights(const std::vector<std::string>& texts, S
   return {};
 }
 
+base::Result<void> resolve_action_windows(const std::vector<std::string>& texts,
+                                          Settings& settings) {
+  if (texts.empty()) return {};
+  settings.features.join.action_windows.clear();
+  for (const std::string& text : texts) {
+    SF_ASSIGN(const auto pair, split_pair("--features.action_window_ms", text));
+    features::ActionWindow window{pair.first, 0};
+    const char* end = pair.second.data() + pair.second.size();
+    if (std::from_chars(pair.second.data(), end, window.window_ms).ptr != end ||
+        pair.second.empty()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "--features.action_window_ms {}: expected milliseconds, got '{}'", pair.first,
+                  pair.second);
+    }
+    settings.features.join.action_windows.push_back(std::move(window));
+  }
+  return {};
+}
+
 /// The towers' names, and which features the transformer reads besides them.
 void take_towers(Settings& settings) {
   model::ModelConfig& model = settings.model;
@@ -184,6 +203,7 @@ base::Result<void> Settings::resolve() {
     trainer.step.loss.task_weights.push_back(task.weight);
   }
   SF_TRY(resolve_task_weights(task_weights, *this));
+  SF_TRY(resolve_action_windows(action_windows, *this));
 
   if (!brokers.empty()) SF_TRY(named_as_option(kafka.validate(), "kafka"));
   SF_TRY(named_as_option(ingest.validate(), "ingest"));

@@ -65,6 +65,7 @@ struct Settings {
   std::string fsync = "interval";
   std::vector<std::string> kafka_properties;  // key=value
   std::vector<std::string> task_weights;      // task=weight
+  std::vector<std::string> action_windows;    // ACTION=MS
   std::string dense_rate_schedule = "constant";
   std::string calibration = "scale_bias";
   std::int64_t idle_flush_after_ms = 10'000;  // -1: off

@@ -73,6 +73,8 @@ void add_ingest(CLI::App& root, Settings& s) {
   Section section(root, "ingest", "Ingest");
   section.add("batch_records_max", s.ingest.batch_records_max, "Most records of one state batch");
   section.add("batch_bytes_max", s.ingest.batch_bytes_max, "Most bytes of one state batch");
+  section.add("requests", s.ingest.requests,
+              "Read topic requests, so that examples carry what the model saw when it served");
   section.add("poll_wait_ms", s.ingest.poll_wait, "Wait for records");
   section.add("idle_flush_after_ms", s.idle_flush_after_ms,
               "A quiet stream closes windows by the clock after this long; -1: never");
@@ -117,6 +119,15 @@ void add_features(CLI::App& root, Settings& s) {
   features::FeaturesConfig& f = s.features;
   Section section(root, "features", "Features and state");
   section.add("join_window_ms", f.join.window_ms, "Join window of impressions and actions");
+  section.add("action_window_ms", s.action_windows,
+              "ACTION=MS: the join window of one action type; repeatable");
+  section.add("per_task_close", f.join.per_task_close,
+              "A task's examples leave at the end of its own window, not of the longest");
+  section.add(
+      "fake_negatives", f.join.fake_negatives,
+      "Learn an impression at once as if nobody would react, and correct it by each action");
+  section.add("requests_held_max", f.join.requests_held_max,
+              "Served requests of a partition that wait for their impressions");
   section.add("lateness_max_ms", f.join.lateness_max_ms, "Allowed lateness of events");
   section.add("dedup_horizon_ms", f.join.dedup_horizon_ms, "How long ids are remembered");
   section.add("tombstone_age_max_ms", f.join.tombstone_age_max_ms,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "features/join_windows.h"
 
 namespace sirenfeed::features {
 namespace {
@@ -47,17 +48,21 @@ base::Result<std::vector<Example>> read_last(ingest::EventLog& log, ingest::Topi
 }
 
 // Nullopt: `examples` is empty.
-std::optional<SentExamples> summary_of(const std::vector<Example>& examples, Order written) {
+std::optional<SentExamples> summary_of(const std::vector<Example>& examples, Order written,
+                                       const JoinConfig& join) {
   if (examples.empty()) return std::nullopt;
   SentExamples sent{examples.back().epoch(), examples.back().sequence()};
+  LeavingRank furthest;
   for (const Example& example : examples) {
     if (Order(example.epoch(), example.sequence()) <= written) continue;
-    const std::pair<base::UnixMs, ingest::Offset> place(example.time_ms(),
-                                                        example.impression_offset());
+    const LeavingRank rank =
+        rank_of(join, example.closed_ms(), example.time_ms(), example.impression_offset());
     if (example.revision() > 0) {
       ++sent.corrections;
-    } else if (!sent.furthest || place >= *sent.furthest) {
-      sent.furthest = place;
+    } else if (!sent.furthest || rank >= furthest) {
+      furthest = rank;
+      sent.furthest.emplace(example.time_ms(), example.impression_offset());
+      sent.furthest_closed_ms = example.closed_ms();
       sent.corrections = 0;
     }
   }
@@ -75,7 +80,7 @@ base::Result<void> align_examples(FeatureState& state, ingest::EventLog& log) {
     const bool known = !newest.empty() && Order(newest[0].epoch(), newest[0].sequence()) <= written;
     if (known) continue;
     SF_ASSIGN(newest, read_last(log, source, kLastExamples));
-    const auto sent = summary_of(newest, written);
+    const auto sent = summary_of(newest, written, state.config().join);
     if (!sent) continue;
     SF_ASSIGN(const bool resumed, state.resume_examples(p, *sent));
     if (!resumed) continue;

@@ -55,6 +55,7 @@ Applier::Applier(const ApplierParts& parts)
       builder_(config_, item_side_, parts.computer,
                ActionBits(intern_all(types_, config_.example.actions)),
                task_types(types_, config_.example)),
+      windows_(config_.join, types_, task_types(types_, config_.example)),
       users_(store_, config_.store.user_cache_bytes),
       removals_(parts.removals) {}
 
@@ -71,7 +72,17 @@ base::Result<void> Applier::load() {
       SF_TRY(position({topic, p}));
     }
   }
+  std::vector<ingest::TopicPartition> items;
+  SF_TRY(store_.scan(
+      Family::kState, node_prefix(kItemsPositionLetter),
+      [&](std::string_view key, std::string_view) {
+        const std::uint32_t number = read_be32(key.data() + 2);
+        items.push_back({ingest::Topic::kItems, static_cast<ingest::Partition>(number)});
+        return true;
+      }));
+  for (const ingest::TopicPartition source : items) SF_TRY(position(source));
   loaded_ = true;
+  report_state();
   return {};
 }
 
@@ -106,9 +117,12 @@ base::Result<void> Applier::load_newest() {
 }
 
 PartitionState& Applier::partition(ingest::Partition number) {
-  PartitionState& state = partitions_[number];
-  state.partition = number;
-  return state;
+  const auto [it, made] = partitions_.try_emplace(number);
+  if (made) {
+    it->second.partition = number;
+    it->second.pending.set_stages(windows_.stages().size());
+  }
+  return it->second;
 }
 
 base::Result<void> Applier::load_partition(PartitionState& state) {
@@ -124,11 +138,15 @@ base::Result<void> Applier::load_partition(PartitionState& state) {
                          return false;
                        }
                        std::tie(pending->time_ms, pending->offset) = pending_place(key);
+                       pending->stage = windows_.stage_of(pending->left);
+                       pending->complete = pending->left == windows_.all_tasks();
                        state.pending.add(*std::move(pending));
                        return true;
                      }));
   if (error) return base::fail(*std::move(error));
+  if (!state.counted) state.impressions.accepted = state.pending.waiting();
   SF_TRY(load_retained(state));
+  SF_TRY(load_requests(state));
   const base::SteadyTime now = (wiring_.steady != nullptr ? *wiring_.steady : steady_clock_).now();
   SF_TRY(store_.scan(Family::kState, partition_prefix(p, kHeldLetter),
                      [&](std::string_view, std::string_view value) {
@@ -212,6 +230,9 @@ base::Result<Applier::Outcome> Applier::dispatch(const ingest::InputRecord& reco
   if (const auto* event = std::get_if<ingest::UserUpdate>(&body)) {
     return apply_user(record, *event);
   }
+  if (const auto* event = std::get_if<ingest::ServedRequest>(&body)) {
+    return apply_request(record, *event);
+  }
   if (jumps(state, record.time_ms)) {
     hold(state, record);
     SF_TRY(release_confirmed(state));
@@ -252,13 +273,19 @@ void Applier::settle(const ingest::InputRecord& record, const Outcome& outcome) 
   }
 }
 
-// A wrong date of an impression or action is held before it comes here; items and users are not
-// held, so theirs must not move the clock of everybody by a jump.
+// A wrong date of an impression or action is held before it comes here. Nothing holds the other
+// inputs, so theirs must not move the clock of everybody: not by a jump, nor by many small steps.
+// Once there is an impression or an action, they move it at most event_jump_max beyond the newest
+// of these; before that only to a time that the wall clock has seen.
 void Applier::move_clock(const ingest::InputRecord& record) {
   const ingest::Topic topic = record.source.topic;
-  const base::UnixMs now = std::max(newest_ms_, counts_.newest_ms);
-  const bool timed = topic != ingest::Topic::kItems && topic != ingest::Topic::kUsers;
-  if (!timed && now != INT64_MIN && record.time_ms - config_.join.event_jump_max_ms > now) return;
+  const bool timed = topic == ingest::Topic::kImpressions || topic == ingest::Topic::kClicks;
+  if (!timed) {
+    std::optional<base::UnixMs> newest;
+    for (const auto& [number, state] : partitions_) newest = std::max(newest, state.newest_ms);
+    const base::UnixMs limit = newest.value_or(wall_clock_.now_ms());
+    if (record.time_ms - config_.join.event_jump_max_ms > limit) return;
+  }
   counts_.newest_ms = std::max(counts_.newest_ms, record.time_ms);
 }
 
@@ -406,6 +433,7 @@ base::Result<void> Applier::commit() {
   for (auto& [number, state] : partitions_) {
     write_pending(state);
     write_retained(state);
+    expire_requests(state);
     if (!state.dirty) continue;
     batch_.put(Family::kState, partition_prefix(number, kMetaLetter), state.encode_meta());
   }
@@ -443,18 +471,21 @@ void Applier::after_commit() {
   users_.commit();
   types_.commit();
   base::UnixMs oldest = INT64_MAX;
-  std::size_t pending = 0;
+  std::size_t open = 0;
   std::size_t retained = 0;
   std::size_t held = 0;
+  std::size_t requests = 0;
   for (auto& [number, state] : partitions_) {
     state.dirty = false;
     state.unstored.clear();
     state.retained.loaded.clear();
+    state.requests.fresh.clear();
     // A partition without a watermark holds no ids yet: it must not keep those of the others.
     if (state.newest_ms) oldest = std::min(oldest, watermark(state));
-    pending += state.pending.size();
+    open += state.pending.size();
     retained += state.retained.places.size();
     held += state.held.size();
+    requests += state.requests.size();
     if (state.pending.example_bytes() * partitions_.size() > config_.store.pending_bytes) {
       state.pending.drop_stored_examples();
     }
@@ -466,14 +497,48 @@ void Applier::after_commit() {
   }
   newest_ms_ = std::max(newest_ms_, counts_.newest_ms);
   if (wiring_.event_clock != nullptr) wiring_.event_clock->advance_to(newest_ms_);
-  probe_.pending.set(static_cast<double>(pending));
+  probe_.open_windows.set(static_cast<double>(open));
   probe_.retained.set(static_cast<double>(retained));
   probe_.held.set(static_cast<double>(held));
+  probe_.held_requests.set(static_cast<double>(requests));
   probe_.user_cache_bytes.set(static_cast<double>(users_.bytes()));
   report();
 }
 
+ImpressionCounts Applier::impressions() const {
+  ImpressionCounts total;
+  for (const auto& [number, state] : partitions_) {
+    total.accepted += state.impressions.accepted;
+    total.left += state.impressions.left;
+    total.pending += state.pending.waiting();
+    total.erased += state.impressions.erased;
+  }
+  return total;
+}
+
+// What the store has counted since it began, so that the equations hold over restarts.
+void Applier::report_state() const {
+  const ImpressionCounts impressions = this->impressions();
+  probe_.pending.set(static_cast<double>(impressions.pending));
+  probe_.state_accepted.set(static_cast<double>(impressions.accepted));
+  probe_.state_left.set(static_cast<double>(impressions.left));
+  probe_.state_pending.set(static_cast<double>(impressions.pending));
+  probe_.state_erased.set(static_cast<double>(impressions.erased));
+  Conservation records;
+  for (const auto& [source, position] : positions_) {
+    records.in += position.counts.in;
+    records.applied += position.counts.applied;
+    records.rejected += position.counts.rejected;
+    records.duplicate += position.counts.duplicate;
+  }
+  probe_.state_in.set(static_cast<double>(records.in));
+  probe_.state_applied.set(static_cast<double>(records.applied));
+  probe_.state_rejected.set(static_cast<double>(records.rejected));
+  probe_.state_duplicate.set(static_cast<double>(records.duplicate));
+}
+
 void Applier::report() {
+  report_state();
   probe_.in.add(counts_.in);
   probe_.applied.add(counts_.applied);
   probe_.duplicate.add(counts_.duplicate);
@@ -489,6 +554,13 @@ void Applier::report() {
   probe_.examples_muted.add(counts_.muted);
   probe_.impressions_erased.add(counts_.impressions_erased);
   probe_.windows_idle_closed.add(counts_.idle_closed);
+  probe_.inputs_served.add(counts_.inputs_served);
+  probe_.inputs_unmatched.add(counts_.inputs_unmatched);
+  probe_.inputs_unnamed.add(counts_.inputs_unnamed);
+  probe_.requests_unfit.add(counts_.requests_unfit);
+  probe_.requests_evicted.add(counts_.requests_evicted);
+  probe_.served_histories.add(counts_.served_histories);
+  for (const double mean : counts_.served_differences) probe_.served_difference.observe(mean);
   for (std::size_t i = 0; i < counts_.rejected.size(); ++i) {
     if (counts_.rejected[i] > 0) {
       probe_.rejected(static_cast<ingest::RejectReason>(i), counts_.rejected[i]);

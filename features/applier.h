@@ -21,9 +21,11 @@
 #include "features/feature_state.h"
 #include "features/frozen_users.h"
 #include "features/item_side.h"
+#include "features/join_windows.h"
 #include "features/partition_state.h"
 #include "features/probe.h"
 #include "features/removal_log.h"
+#include "features/served_inputs.h"
 #include "features/store.h"
 #include "features/user_cache.h"
 #include "ingest/event_sink.h"
@@ -58,6 +60,7 @@ class Applier {
   /// See FeatureState::resume_examples.
   base::Result<bool> resume_examples(ingest::Partition number, const SentExamples& sent);
   [[nodiscard]] SentExamples written_examples(ingest::Partition number) const;
+  [[nodiscard]] ImpressionCounts impressions() const;
   /// See FeatureState::seed_tombstones.
   base::Result<void> seed_tombstones(std::span<const Tombstone> tombstones);
   /// The last sequence of each stream that the last batch put into the outbox.
@@ -76,6 +79,9 @@ class Applier {
     std::uint64_t impressions = 0, exposures = 0, attributed = 0, late = 0, unattributed = 0;
     std::uint64_t examples = 0, muted = 0, corrections = 0, idle_closed = 0, outbox = 0;
     std::uint64_t impressions_erased = 0, outbox_erased = 0;
+    std::uint64_t inputs_served = 0, inputs_unmatched = 0, inputs_unnamed = 0;
+    std::uint64_t requests_unfit = 0, requests_evicted = 0, served_histories = 0;
+    std::vector<double> served_differences;  // an example each
     std::array<std::uint64_t, static_cast<std::size_t>(ingest::RejectReason::kUndecodable) + 1>
         rejected{};
     base::UnixMs newest_ms = INT64_MIN;
@@ -100,6 +106,7 @@ class Applier {
   base::Result<void> commit();
   void after_commit();
   void report();
+  void report_state() const;
   base::Result<void> rollback(base::Error error);
   PartitionState& partition(ingest::Partition number);
   base::Result<void> load_newest();
@@ -134,7 +141,17 @@ class Applier {
   // apply_action.cc
   base::Result<Outcome> apply_action(const ingest::InputRecord& record,
                                      const ingest::Action& event);
-  struct Joined;
+  // What an action answers: an impression with an open window, one that has closed (late), or
+  // nothing.
+  struct Joined {
+    Pending* pending = nullptr;      // also of `retained`
+    Retained* retained = nullptr;    // late, and can be corrected
+    PendingItem* cell = nullptr;     // of `pending`
+    SequenceEntry* entry = nullptr;  // null: the exposure is no longer kept
+    bool late = false;
+  };
+  base::Result<void> join_late(PartitionState& state, PendingSet::Place place, Key item,
+                               Joined& joined);
   base::Result<Joined> join(PartitionState& state, CachedUser& user, const ingest::Action& event,
                             Key item);
   void add_to_sequence(CachedUser& user, SequenceEntry* entry, const ingest::InputRecord& record,
@@ -156,12 +173,33 @@ class Applier {
                                                     std::string_view user_id);
   base::Result<std::uint64_t> erase_dead_letters(std::string_view user_id);
 
+  // apply_request.cc
+  [[nodiscard]] base::UnixMs request_floor(const PartitionState& state) const;
+  base::Result<Outcome> apply_request(const ingest::InputRecord& record,
+                                      const ingest::ServedRequest& event);
+  base::Result<void> serve_pending(PartitionState& state, const ingest::ServedRequest& event,
+                                   const IdHash& id, const Example& served);
+  base::Result<void> serve_impression(PartitionState& state, const ingest::Impression& event,
+                                      Pending& pending);
+  void note_served(const std::optional<ServedDifference>& difference);
+  void forget_request(PartitionState& state, HeldRequests::Place place);
+  void expire_requests(PartitionState& state);
+  base::Result<void> forget_requests_of(PartitionState& state, std::string_view user_id);
+  base::Result<void> load_requests(PartitionState& state);
+
   // windows.cc
   void remember_example(const Example& example);
   base::Result<void> move_outbox(PartitionState& state, const SentExamples& sent);
   base::Result<void> advance(PartitionState& state, base::UnixMs time);
   base::Result<std::uint64_t> close_until(PartitionState& state, base::UnixMs watermark);
+  Pending* next_due(PartitionState& state, base::UnixMs watermark);
   base::Result<void> close(PartitionState& state, Pending& pending);
+  void leave(PartitionState& state, Pending& pending, std::uint32_t tasks, base::UnixMs closed_ms,
+             Example example);
+  bool muted(PartitionState& state, const Pending& pending, base::UnixMs closed_ms);
+  base::Result<std::unique_ptr<Example>> example_of(const PartitionState& state, Pending& pending,
+                                                    bool take);
+  static void labels_changed(PartitionState& state, Pending& pending);
   base::Result<void> drop_pending(PartitionState& state, Pending& pending);
   base::Result<std::unique_ptr<Example>> stored_example(ingest::Partition partition,
                                                         PendingSet::Place place);
@@ -172,7 +210,8 @@ class Applier {
   [[nodiscard]] base::UnixMs retention_floor(const PartitionState& state) const;
   void retain(PartitionState& state, Pending& pending, std::string example);
   base::Result<Retained*> retained_at(PartitionState& state, PendingSet::Place place);
-  base::Result<void> correct(PartitionState& state, Retained& retained, Key item, ActionType type);
+  base::Result<void> correct(PartitionState& state, const Joined& joined, ActionType type,
+                             base::UnixMs time);
   void forget_retained(PartitionState& state, PendingSet::Place place);
   void expire_retained(PartitionState& state);
   base::Result<void> forget_retained_of(PartitionState& state, std::string_view user_id);
@@ -198,6 +237,7 @@ class Applier {
   const ActionType click_;
   const ActionType long_view_;
   ExampleBuilder builder_;
+  const JoinWindows windows_;
   UserCache users_;
   FrozenUsers frozen_users_;  // empty unless the observer wants them
   std::map<ingest::Partition, PartitionState> partitions_;

@@ -6,30 +6,20 @@ namespace sirenfeed::features {
 
 using ingest::RejectReason;
 
-// What an action answers: an impression with an open window, one that has closed (late), or
-// nothing.
-struct Applier::Joined {
-  Pending* pending = nullptr;      // also of `retained`
-  Retained* retained = nullptr;    // late, and can be corrected
-  PendingItem* cell = nullptr;     // of `pending`
-  SequenceEntry* entry = nullptr;  // null: the exposure is no longer kept
-  bool late = false;
-
-  base::Result<void> join_late(Applier& applier, PartitionState& state, PendingSet::Place place,
-                               Key item) {
-    SF_ASSIGN(retained, applier.retained_at(state, place));
-    if (retained != nullptr) {
-      pending = &retained->impression;
-      cell = pending->find(item);
-    }
-    late = cell != nullptr || entry != nullptr;
-    return {};
+base::Result<void> Applier::join_late(PartitionState& state, PendingSet::Place place, Key item,
+                                      Joined& joined) {
+  SF_ASSIGN(joined.retained, retained_at(state, place));
+  if (joined.retained != nullptr) {
+    joined.pending = &joined.retained->impression;
+    joined.cell = joined.pending->find(item);
   }
-};
+  joined.late = joined.cell != nullptr || joined.entry != nullptr;
+  return {};
+}
 
 base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& user,
                                             const ingest::Action& event, Key item) {
-  const base::UnixMs window = config_.join.window_ms;
+  const base::UnixMs window = windows_.of(types_.intern(event.type));
   const auto within = [&](base::UnixMs shown) {
     return shown <= event.time_ms && event.time_ms - shown <= window;
   };
@@ -42,7 +32,7 @@ base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& u
     if (joined.pending != nullptr) {
       joined.cell = joined.pending->find(item);
     } else if (joined.entry != nullptr) {
-      SF_TRY(joined.join_late(*this, state, {joined.entry->time_ms, joined.entry->offset}, item));
+      SF_TRY(join_late(state, {joined.entry->time_ms, joined.entry->offset}, item, joined));
     }
     return joined;
   }
@@ -57,7 +47,7 @@ base::Result<Applier::Joined> Applier::join(PartitionState& state, CachedUser& u
   SF_ASSIGN(const auto known, known_id(state, kImpressionIdLetter, id));
   if (!known || !within(known->time_ms)) return Joined{};
   joined.entry = user.state.exposure(item, known->time_ms, known->offset);
-  SF_TRY(joined.join_late(*this, state, {known->time_ms, known->offset}, item));
+  SF_TRY(join_late(state, {known->time_ms, known->offset}, item, joined));
   return joined;
 }
 
@@ -138,9 +128,8 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     joined.cell->types |= 1ULL << type;
     if (joined.retained != nullptr) {
       joined.retained->dirty = true;
-    } else if (joined.pending->stored && !joined.pending->labels_dirty) {
-      state.unstored.emplace_back(joined.pending->time_ms, joined.pending->offset);
-      joined.pending->labels_dirty = true;
+    } else {
+      labels_changed(state, *joined.pending);
     }
   } else if (joined.late) {
     keys.surface = joined.entry->surface;
@@ -163,9 +152,7 @@ base::Result<Applier::Outcome> Applier::apply_action(const ingest::InputRecord& 
     add_to_sequence(*user, joined.entry, record, event, item);
   }
   users_.touch(*user);
-  if (joined.retained != nullptr && joined.cell != nullptr && first) {
-    SF_TRY(correct(state, *joined.retained, item, type));
-  }
+  if (joined.cell != nullptr && first) SF_TRY(correct(state, joined, type, event.time_ms));
   SF_TRY(advance(state, event.time_ms));
   return Outcome(Applied{});
 }

@@ -76,16 +76,23 @@ base::Result<void> Applier::erase_user(const ingest::InputRecord& record, Partit
     removed("user_sections", user.state.encode_section(s).empty() ? 0 : 1);
   }
   users_.erase(user, time);
+  state.dirty = true;
   for (Pending* pending : state.pending.of_user(user.id)) {
     removed("pending_examples", 1);
     removed("pending_labels", 1);
-    ++counts_.impressions_erased;
+    if (pending->left != windows_.all_tasks()) {
+      ++counts_.impressions_erased;
+      ++state.impressions.erased;
+    }
     SF_TRY(drop_pending(state, *pending));
   }
   const std::size_t retained = state.retained.places.size();
   SF_TRY(forget_retained_of(state, user.id));
   removed("retained", retained - state.retained.places.size());
   removed("pending_examples", retained - state.retained.places.size());
+  const std::size_t requests = state.requests.size();
+  SF_TRY(forget_requests_of(state, user.id));
+  removed("requests", 2 * (requests - state.requests.size()));
   removed("held", erase_held(state, user.id));
   SF_ASSIGN(const std::uint64_t examples, erase_outbox_examples(state.partition, user.id));
   removed("outbox", examples);

@@ -96,13 +96,19 @@ base::Result<Applier::Outcome> Applier::apply_impression(const ingest::InputReco
   }
   pending.example = std::make_unique<Example>();
   builder_.build(event, {state.partition, record.offset}, user->state, shown_, *pending.example);
+  SF_TRY(serve_impression(state, event, pending));
   if (wiring_.observer != nullptr) wiring_.observer->on_exposure(*pending.example);
 
   users_.touch(*user);
   count_exposures(*user, event, record.offset);
   remember_id(state.partition, kImpressionIdLetter, id, {event.time_ms, record.offset});
+  ++state.impressions.accepted;
+  state.dirty = true;
   state.unstored.emplace_back(event.time_ms, record.offset);
-  state.pending.add(std::move(pending));
+  Pending& added = state.pending.add(std::move(pending));
+  if (config_.join.fake_negatives) {
+    leave(state, added, windows_.all_tasks(), event.time_ms, *added.example);
+  }
   ++counts_.impressions;
   counts_.exposures += shown_.size();
   SF_TRY(advance(state, event.time_ms));

@@ -8,7 +8,7 @@ namespace sirenfeed::features {
 
 // Impressions before it can no longer be corrected, whether or not they lie in the store still.
 base::UnixMs Applier::retention_floor(const PartitionState& state) const {
-  return watermark(state) - config_.join.window_ms - config_.corrections.retention_ms;
+  return watermark(state) - windows_.longest() - config_.corrections.retention_ms;
 }
 
 // The closed impression moves from the pending ones to the retained ones. `example`: as it is to be
@@ -26,11 +26,13 @@ void Applier::retain(PartitionState& state, Pending& pending, std::string exampl
   retained.impression.id = pending.id;
   retained.impression.surface = pending.surface;
   retained.impression.items = std::move(pending.items);
+  retained.revision = pending.revision;
   retained.example = std::move(example);
   retained.dirty = true;
   state.pending.remove(pending);
   state.retained.places.insert(place);
   state.retained.loaded.insert_or_assign(place, std::move(retained));
+  expire_retained(state);  // what is gone by time takes nobody's place, whenever it is removed
   if (state.retained.places.size() > config_.corrections.retained_max) {
     forget_retained(state, *state.retained.places.begin());
   }
@@ -52,30 +54,41 @@ base::Result<Retained*> Applier::retained_at(PartitionState& state, PendingSet::
   return &state.retained.loaded.emplace(place, std::move(retained)).first->second;
 }
 
-// The next revision: nothing but the cells of `type` of `item` is unmasked.
-base::Result<void> Applier::correct(PartitionState& state, Retained& retained, Key item,
-                                    ActionType type) {
-  const Pending& impression = retained.impression;
-  const PendingSet::Place place(impression.time_ms, impression.offset);
+// The next revision, where the label of the joined cell has left already: nothing but the cells of
+// `type` is unmasked.
+base::Result<void> Applier::correct(PartitionState& state, const Joined& joined, ActionType type,
+                                    base::UnixMs time) {
+  Pending& impression = *joined.pending;
+  const std::uint32_t tasks = builder_.tasks_of(type);
+  if (tasks == 0 || (joined.retained == nullptr && (impression.left & tasks) == 0)) return {};
   std::unique_ptr<Example> example;
-  if (retained.example.empty()) {
-    SF_ASSIGN(example, stored_example(state.partition, place));
+  if (joined.retained == nullptr) {
+    SF_ASSIGN(example, example_of(state, impression, /*take=*/false));
+    labels_changed(state, impression);
+  } else if (joined.retained->example.empty()) {
+    SF_ASSIGN(example, stored_example(state.partition, {impression.time_ms, impression.offset}));
   } else {
     example = std::make_unique<Example>();
-    SF_CHECK(example->ParseFromString(retained.example));
+    SF_CHECK(example->ParseFromString(joined.retained->example));
   }
   std::vector<std::uint64_t> types;
   for (const PendingItem& shown : impression.items) types.push_back(shown.types);
-  builder_.set_labels(types, impression.time_ms + config_.join.window_ms + 1, *example);
-  if (!builder_.mask_all_but(item, type, *example)) return {};
-  example->set_revision(++retained.revision);
+  const base::UnixMs window_ms =
+      config_.join.per_task_close ? windows_.of(type) : windows_.longest();
+  const base::UnixMs closed_ms =
+      config_.join.fake_negatives ? time : impression.time_ms + window_ms + 1;
+  builder_.set_labels(types, tasks, closed_ms, *example);
+  builder_.mask_all_but(joined.cell->item, *example);
+  std::uint32_t& revision =
+      joined.retained != nullptr ? joined.retained->revision : impression.revision;
+  example->set_revision(++revision);
   if (state.mute_until || state.mute_corrections > 0) {
     // An earlier store has sent it.
     if (!state.mute_until) --state.mute_corrections;
     state.dirty = true;
     return {};
   }
-  for (Example& part : builder_.split(std::move(*example))) {
+  for (Example& part : builder_.split(std::move(*example), windows_.all_tasks())) {
     const auto& candidates = part.candidates();
     const bool changes = std::any_of(candidates.begin(), candidates.end(),
                                      [](const auto& shown) { return shown.mask_bits() != 0; });

@@ -1,26 +1,14 @@
 #include "features/example_builder.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/hash.h"
 #include "features/context_features.h"
 #include "features/example_format/context_schema.h"
+#include "features/served_inputs.h"
 
 namespace sirenfeed::features {
-namespace {
-
-/// The surface's place among the history's, from 1; a few at most. 0: not known.
-std::uint32_t surface_number(Key surface, HistoryColumns& columns) {
-  if (surface == kNoKey) return 0;
-  const auto& known = columns.surfaces();
-  const auto found = std::find(known.begin(), known.end(), surface);
-  const auto number = static_cast<std::uint32_t>(found - known.begin()) + 1;
-  if (found == known.end()) columns.add_surfaces(surface);
-  return number;
-}
-
-}  // namespace
-
 ExampleBuilder::ExampleBuilder(const FeaturesConfig& config, const ItemSide& item_side,
                                const ContextComputer& computer, const ActionBits& bits,
                                std::vector<ActionType> task_types)
@@ -33,33 +21,10 @@ ExampleBuilder::ExampleBuilder(const FeaturesConfig& config, const ItemSide& ite
       task_schema_(schema_hash(task_names(config.example))),
       action_schema_(schema_hash(config.example.actions)) {}
 
-void ExampleBuilder::fill_history(const History& history, Example& example) const {
-  if (history.tokens.empty()) return;
-  History const& from = history;
-  auto& to = *example.mutable_history();
-  const int tokens = static_cast<int>(from.tokens.size());
-  to.mutable_item()->Reserve(tokens);
-  to.mutable_author()->Reserve(tokens);
-  to.mutable_time_delta_ms()->Reserve(tokens);
-  to.mutable_action_bits()->Reserve(tokens);
-  to.mutable_tag_count()->Reserve(tokens);
-  to.mutable_surface()->Reserve(tokens);
-  base::UnixMs time = 0;
-  for (const HistoryToken& token : from.tokens) {
-    to.add_item(token.item);
-    to.add_author(token.author);
-    to.add_time_delta_ms(token.time_ms - time);
-    to.add_action_bits(token.action_bits);
-    to.add_tag_count(token.tags_end - token.tags_begin);
-    to.add_surface(surface_number(token.surface, to));
-    time = token.time_ms;
-  }
-  to.mutable_tags()->Add(from.tags.begin(), from.tags.end());
-}
-
 void ExampleBuilder::build(const ingest::Impression& impression, ImpressionPlace place,
                            const UserState& user, std::span<Shown> shown, Example& example) {
-  example.set_version(kExampleVersion);
+  example.set_version(config_.join.fake_negatives ? kExampleVersion : kPlainExampleVersion);
+  example.set_fake_negative(config_.join.fake_negatives);
   example.set_impression_partition(place.partition);
   example.set_impression_offset(place.offset);
   example.set_parts(1);
@@ -101,66 +66,85 @@ void ExampleBuilder::build(const ingest::Impression& impression, ImpressionPlace
   }
 }
 
-void ExampleBuilder::set_labels(std::span<const std::uint64_t> types, base::UnixMs closed_ms,
-                                Example& example) const {
+std::uint32_t ExampleBuilder::tasks_of(ActionType type) const {
+  std::uint32_t tasks = 0;
+  for (std::size_t k = 0; k < task_types_.size(); ++k) {
+    if (task_types_[k] == type) tasks |= 1U << k;
+  }
+  return tasks;
+}
+
+void ExampleBuilder::set_labels(std::span<const std::uint64_t> types, std::uint32_t tasks,
+                                base::UnixMs closed_ms, Example& example) const {
   example.set_closed_ms(closed_ms);
   for (int c = 0; c < example.candidates_size(); ++c) {
     auto& candidate = *example.mutable_candidates(c);
     std::uint32_t labels = 0;
-    std::uint32_t mask = 0;
     candidate.clear_weight();
     for (std::size_t k = 0; k < task_types_.size(); ++k) {
       const bool done = (types[static_cast<std::size_t>(c)] >> task_types_[k] & 1U) != 0;
       labels |= done ? 1U << k : 0U;
-      mask |= 1U << k;
       candidate.add_weight(1.0F);  // the task's own weight is the trainer's: LossConfig has it
     }
     candidate.set_label_bits(labels);
-    candidate.set_mask_bits(mask);
+    candidate.set_mask_bits(tasks);
   }
 }
 
-bool ExampleBuilder::mask_all_but(Key item, ActionType type, Example& example) const {
-  std::uint32_t mask = 0;
-  for (std::size_t k = 0; k < task_types_.size(); ++k) {
-    if (task_types_[k] == type) mask |= 1U << k;
-  }
-  bool found = false;
+void ExampleBuilder::mask_all_but(Key item, Example& example) {
   for (auto& candidate : *example.mutable_candidates()) {
-    const bool corrected = candidate.item() == item;
-    candidate.set_mask_bits(corrected ? mask : 0U);
-    found = found || corrected;
+    if (candidate.item() != item) candidate.set_mask_bits(0);
   }
-  return found && mask != 0;
 }
 
-std::vector<Example> ExampleBuilder::split(Example example) const {
+namespace {
+
+/// Bytes of a candidate whatever its labels are, so that every revision is cut at the same places.
+std::size_t bytes_of(const Candidate& candidate) {
+  constexpr std::size_t kLabelBytesMax = 12;  // two fields of a tag and a varint of 32 bits
+  std::size_t labels = 0;
+  for (const std::uint32_t bits : {candidate.label_bits(), candidate.mask_bits()}) {
+    if (bits == 0) continue;
+    labels += 1;
+    for (std::uint32_t left = bits; left != 0; left >>= 7U) ++labels;
+  }
+  return candidate.ByteSizeLong() - labels + kLabelBytesMax + 8;
+}
+
+}  // namespace
+
+std::vector<Example> ExampleBuilder::split(Example example, std::uint32_t tasks) const {
   std::vector<Example> parts;
   const std::size_t bytes_max = config_.example.example_bytes_max;
-  const std::size_t bytes = example.ByteSizeLong();
-  const auto candidates = static_cast<std::size_t>(example.candidates_size());
-  if (bytes <= bytes_max || candidates == 1) {
-    parts.push_back(std::move(example));
-    return parts;
-  }
-  Example frame = example;
-  frame.clear_candidates();
-  const std::size_t frame_bytes = frame.ByteSizeLong() + 16;  // + part, parts and sequence
+  const int candidates = example.candidates_size();
   std::vector<int> begins = {0};
-  std::size_t used = frame_bytes;
-  for (int c = 0; c < example.candidates_size(); ++c) {
-    const std::size_t more = example.candidates(c).ByteSizeLong() + 8;
-    if (used + more > bytes_max && c > begins.back()) {
-      begins.push_back(c);
-      used = frame_bytes;
+  Example frame;
+  const std::size_t room = 16 + 32 * static_cast<std::size_t>(candidates);
+  if (example.ByteSizeLong() + room > bytes_max) {  // else it is surely one piece
+    frame = example;
+    frame.clear_candidates();
+    const std::size_t frame_bytes = frame.ByteSizeLong() + 16;  // + part, parts and sequence
+    std::size_t used = frame_bytes;
+    for (int c = 0; c < candidates; ++c) {
+      const std::size_t more = bytes_of(example.candidates(c));
+      if (used + more > bytes_max && c > begins.back()) {
+        begins.push_back(c);
+        used = frame_bytes;
+      }
+      used += more;
     }
-    used += more;
   }
-  begins.push_back(example.candidates_size());
-  for (std::size_t p = 0; p + 1 < begins.size(); ++p) {
-    Example& part = parts.emplace_back(frame);
-    part.set_part(static_cast<std::uint32_t>(p));
-    part.set_parts(static_cast<std::uint32_t>(begins.size() - 1));
+  const auto pieces = static_cast<std::uint32_t>(begins.size());
+  begins.push_back(candidates);
+  // With per_task_close a task's parts have numbers of their own, after those of the task before.
+  const bool by_task = config_.join.per_task_close;
+  const auto group = by_task ? static_cast<std::uint32_t>(std::countr_zero(tasks)) : 0U;
+  const auto groups = by_task ? static_cast<std::uint32_t>(task_types_.size()) : 1U;
+  for (std::uint32_t p = 0; p < pieces; ++p) {
+    Example& part = parts.emplace_back(pieces == 1 ? std::move(example) : frame);
+    part.set_part(group * pieces + p);
+    part.set_parts(groups * pieces);
+    if (pieces == 1) break;
     for (int c = begins[p]; c < begins[p + 1]; ++c) *part.add_candidates() = example.candidates(c);
   }
   return parts;

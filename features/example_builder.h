@@ -14,7 +14,9 @@
 
 namespace sirenfeed::features {
 
-inline constexpr std::uint32_t kExampleVersion = 1;
+/// The newest version, and the one of examples that use nothing of it.
+inline constexpr std::uint32_t kExampleVersion = 2;
+inline constexpr std::uint32_t kPlainExampleVersion = 1;
 
 /// Where an impression lies.
 struct ImpressionPlace {
@@ -42,20 +44,23 @@ class ExampleBuilder {
   void build(const ingest::Impression& impression, ImpressionPlace place, const UserState& user,
              std::span<Shown> shown, Example& example);
 
-  /// `types[c]`: bit of each action type that candidate c got within the window.
-  void set_labels(std::span<const std::uint64_t> types, base::UnixMs closed_ms,
+  /// Bit of each task that `type` decides.
+  [[nodiscard]] std::uint32_t tasks_of(ActionType type) const;
+
+  /// `types[c]`: bit of each action type that candidate c got within the window. Only the cells of
+  /// `tasks` are unmasked.
+  void set_labels(std::span<const std::uint64_t> types, std::uint32_t tasks, base::UnixMs closed_ms,
                   Example& example) const;
 
-  /// Masks every cell but those of action type `type` of candidate `item`. After set_labels();
-  /// false: no task is of that type, or the item is not there.
-  [[nodiscard]] bool mask_all_but(Key item, ActionType type, Example& example) const;
+  /// Masks every cell but those of candidate `item`, after set_labels().
+  static void mask_all_but(Key item, Example& example);
 
-  /// The example itself, or, where it is larger than example_bytes_max, its parts.
-  [[nodiscard]] std::vector<Example> split(Example example) const;
+  /// The example itself, or, where it is larger than example_bytes_max, its parts. Where `tasks`
+  /// are not all of them, the parts are numbered so that no other tasks of the impression have the
+  /// same numbers.
+  [[nodiscard]] std::vector<Example> split(Example example, std::uint32_t tasks) const;
 
  private:
-  void fill_history(const History& history, Example& example) const;
-
   const FeaturesConfig& config_;
   const ItemSide& item_side_;
   const ContextComputer& computer_;

@@ -71,6 +71,13 @@ struct SequenceView {
   std::vector<SequenceAction> actions;
 };
 
+/// One item of a served feed. `info` null: not in the catalog.
+struct ServedItem {
+  Key item = kNoKey;
+  CatalogItemPtr info;
+  double propensity = 0;  // 0: not known
+};
+
 enum class PopularSpan { kHour, kDay };  // half-life of the clicks that popular() ranks by
 
 class FeatureReader {
@@ -92,6 +99,13 @@ class FeatureReader {
   virtual void context(const UserSnapshot& user, std::span<const Key> items,
                        std::string_view surface, std::span<float> out) const = 0;
   [[nodiscard]] virtual const std::vector<std::string>& feature_names() const = 0;
+
+  /// What the model was given for these items, as bytes for topic requests: the join puts it into
+  /// the example of the impression. `context` is what context() said of them, in their order.
+  [[nodiscard]] virtual std::string served_inputs(const UserSnapshot& user,
+                                                  std::string_view surface,
+                                                  std::span<const ServedItem> items,
+                                                  std::span<const float> context) const = 0;
 
   /// Null when the item was never heard of.
   [[nodiscard]] virtual CatalogItemPtr item(Key hash) const = 0;

@@ -23,6 +23,7 @@ void intern_configured(ActionTypes& types, const FeaturesConfig& config) {
   types.intern(config.context.long_view_action);
   for (const std::string& action : config.example.actions) types.intern(action);
   for (const TaskConfig& task : config.example.tasks) types.intern(task.action);
+  for (const ActionWindow& own : config.join.action_windows) types.intern(own.action);
 }
 
 base::Result<void> fill_index(const Store& store, CandidateIndex& index) {
@@ -159,6 +160,7 @@ base::Result<std::vector<FamilySize>> FeatureState::families() const {
 base::Result<Conservation> FeatureState::conservation() const {
   return read_conservation(*impl_->store);
 }
+ImpressionCounts FeatureState::impressions() const { return impl_->applier.impressions(); }
 base::Result<std::string> FeatureState::inspect_user(std::string_view user_id) const {
   return impl_->reader.inspect_user(user_id);
 }

@@ -65,6 +65,15 @@ struct Conservation {
   std::uint64_t duplicate = 0;
 };
 
+/// Impressions since the store began: accepted = left + pending + erased. Corrections are apart.
+struct ImpressionCounts {
+  std::uint64_t accepted = 0;
+  std::uint64_t left = 0;     // all of revision 0 is in the outbox or beyond, or was sent by an
+                              // earlier store
+  std::uint64_t pending = 0;  // not all of it
+  std::uint64_t erased = 0;   // with their user, while they were pending
+};
+
 /// How far topic examples holds a partition, as its newest example says, and what of it a state
 /// does not know.
 struct SentExamples {
@@ -73,6 +82,7 @@ struct SentExamples {
   /// The furthest impression (time, offset) among the unknown: a late one closes as it comes, so it
   /// need not be the newest. Nullopt: none is of revision 0.
   std::optional<std::pair<base::UnixMs, ingest::Offset>> furthest = {};
+  base::UnixMs furthest_closed_ms = 0;
   std::uint64_t corrections = 0;  // unknown ones that follow it
 };
 
@@ -130,6 +140,8 @@ class FeatureState final : public ingest::EventSink {
   base::Result<void> dump_canonical(std::ostream& out) const;
   [[nodiscard]] base::Result<std::vector<FamilySize>> families() const;
   [[nodiscard]] base::Result<Conservation> conservation() const;
+  /// Not while records are applied.
+  [[nodiscard]] ImpressionCounts impressions() const;
   /// JSON objects; kNotFound for a user or an item that the state does not know.
   [[nodiscard]] base::Result<std::string> inspect_user(std::string_view user_id) const;
   [[nodiscard]] base::Result<std::string> inspect_item(std::string_view item_id) const;

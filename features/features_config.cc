@@ -1,5 +1,6 @@
 #include "features/features_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -28,15 +29,31 @@ base::Result<void> StoreConfig::validate() const {
   return require(wal || !wal_sync, "store.wal_sync", "false where store.wal is false");
 }
 
+base::UnixMs JoinConfig::longest_window_ms() const {
+  base::UnixMs longest = window_ms;
+  for (const ActionWindow& own : action_windows) longest = std::max(longest, own.window_ms);
+  return longest;
+}
+
 base::Result<void> JoinConfig::validate() const {
   SF_TRY(require(window_ms > 0, "join.window_ms", "more than 0"));
+  std::vector<std::string> names;
+  for (const ActionWindow& own : action_windows) {
+    names.push_back(own.action);
+    SF_TRY(require(own.window_ms > 0, "join.action_window_ms", "ACTION=MS with more than 0 ms"));
+  }
+  SF_TRY(distinct(names, "join.action_window_ms"));
+  SF_TRY(require(!(fake_negatives && per_task_close), "join.fake_negatives",
+                 "false where per_task_close is true"));
+  SF_TRY(require(requests_held_max > 0, "join.requests_held_max", "at least 1"));
+  const base::UnixMs longest = longest_window_ms();
   SF_TRY(require(lateness_max_ms >= 0, "join.lateness_max_ms", "at least 0"));
-  SF_TRY(require(dedup_horizon_ms >= window_ms + lateness_max_ms, "join.dedup_horizon_ms",
-                 "at least window_ms + lateness_max_ms"));
+  SF_TRY(require(dedup_horizon_ms >= longest + lateness_max_ms, "join.dedup_horizon_ms",
+                 "at least the longest window + lateness_max_ms"));
   SF_TRY(require(tombstone_age_max_ms >= dedup_horizon_ms, "join.tombstone_age_max_ms",
                  "at least dedup_horizon_ms"));
-  SF_TRY(require(event_jump_max_ms > window_ms + lateness_max_ms, "join.event_jump_max_ms",
-                 "more than window_ms + lateness_max_ms"));
+  SF_TRY(require(event_jump_max_ms > longest + lateness_max_ms, "join.event_jump_max_ms",
+                 "more than the longest window + lateness_max_ms"));
   return require(event_jump_hold_ms >= 0, "join.event_jump_hold_ms", "at least 0");
 }
 

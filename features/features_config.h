@@ -30,15 +30,30 @@ struct StoreConfig {
   [[nodiscard]] base::Result<void> validate() const;
 };
 
+/// The window of one action type.
+struct ActionWindow {
+  std::string action;
+  base::UnixMs window_ms = 0;
+};
+
 /// Windows, lateness and what is remembered (docs/ARCHITECTURE.md, the join).
 struct JoinConfig {
-  base::UnixMs window_ms = 600'000;       // W: actions with T <= action < T + W + 1 ms
-  base::UnixMs lateness_max_ms = 60'000;  // watermark = greatest applied time - this
+  base::UnixMs window_ms = 600'000;          // W: actions with T <= action < T + W + 1 ms
+  std::vector<ActionWindow> action_windows;  // W of the types that have one of their own
+  /// A task leaves at the end of its own window, not of the longest.
+  bool per_task_close = false;
+  /// An impression is learned when it is shown, as if nobody would react; each action corrects it
+  /// (join_windows.h). Not together with per_task_close.
+  bool fake_negatives = false;
+  std::size_t requests_held_max = 20'000;  // served requests of one partition; the oldest go first
+  base::UnixMs lateness_max_ms = 60'000;   // watermark = greatest applied time - this
   base::UnixMs dedup_horizon_ms = 3 * base::kMsPerDay;       // at least window + lateness
   base::UnixMs tombstone_age_max_ms = 90 * base::kMsPerDay;  // at least the longest retention
   base::UnixMs event_jump_max_ms = base::kMsPerDay;          // further ahead: held
   base::UnixMs event_jump_hold_ms = 600'000;                 // by the steady clock
   std::size_t event_jump_held_max = 1'000;                   // records; the next are dead letters
+  /// How long an impression is joined at all.
+  [[nodiscard]] base::UnixMs longest_window_ms() const;
   [[nodiscard]] base::Result<void> validate() const;
 };
 

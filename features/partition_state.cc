@@ -9,10 +9,13 @@ namespace sirenfeed::features {
 namespace {
 
 constexpr std::uint8_t kPositionVersion = 1;
-constexpr std::uint8_t kMetaVersion = 1;
+constexpr std::uint8_t kFirstMetaVersion = 1;  // without the counts of impressions
+constexpr std::uint8_t kMetaVersion = 2;
 constexpr std::uint8_t kHeldVersion = 1;
 constexpr std::uint8_t kLabelsVersion = 1;
 constexpr std::uint8_t kExtendedLabelsVersion = 2;
+constexpr std::uint8_t kJoinLabelsVersion = 3;  // what neither of the others can say
+constexpr std::uint8_t kExtendedFlag = 1;
 
 tl::unexpected<base::Error> corrupt(const char* what) {
   return base::fail(base::ErrorCode::kCorrupt,
@@ -68,7 +71,11 @@ std::string PartitionState::encode_meta() const {
     out.zigzag(mute_until->first);
     out.zigzag(mute_until->second);
   }
-  if (mute_corrections > 0) out.varint(mute_corrections);
+  out.varint(mute_corrections);
+  out.zigzag(mute_closed_ms);
+  for (const std::uint64_t n : {impressions.accepted, impressions.left, impressions.erased}) {
+    out.varint(n);
+  }
   return value;
 }
 
@@ -84,7 +91,15 @@ base::Result<void> PartitionState::decode_meta(std::string_view value) {
     mute_until->second = in.zigzag();
   }
   if (in.ok() && !in.at_end()) mute_corrections = in.varint();
-  if (version != kMetaVersion || !in.finished()) return corrupt("partition's watermark");
+  if (version > kFirstMetaVersion) {
+    mute_closed_ms = in.zigzag();
+    for (auto* n : {&impressions.accepted, &impressions.left, &impressions.erased}) {
+      *n = in.varint();
+    }
+  }
+  counted = version > kFirstMetaVersion;
+  if (version < kFirstMetaVersion || version > kMetaVersion || !in.finished())
+    return corrupt("partition's watermark");
   return {};
 }
 
@@ -137,7 +152,17 @@ PendingSet::Place pending_place(std::string_view key) {
 std::string encode_labels(const Pending& pending, bool extended) {
   std::string value;
   Encoder out(value);
-  out.byte(extended ? kExtendedLabelsVersion : kLabelsVersion);
+  const bool plain = pending.left == 0 && pending.revision == 0 && pending.request == IdHash();
+  if (plain) {
+    out.byte(extended ? kExtendedLabelsVersion : kLabelsVersion);
+  } else {
+    out.byte(kJoinLabelsVersion);
+    out.byte(extended ? kExtendedFlag : 0);
+    out.varint(pending.left);
+    out.varint(pending.revision);
+    out.fixed(pending.request.high);
+    out.fixed(pending.request.low);
+  }
   out.bytes(pending.user_id);
   out.fixed(pending.id.high);
   out.fixed(pending.id.low);
@@ -159,6 +184,14 @@ base::Result<Pending> decode_labels(std::string_view value) {
   Decoder in(value);
   Pending pending;
   const std::uint8_t version = in.byte();
+  bool extended = version == kExtendedLabelsVersion;
+  if (version == kJoinLabelsVersion) {
+    extended = (in.byte() & kExtendedFlag) != 0;
+    pending.left = static_cast<std::uint32_t>(in.varint());
+    pending.revision = static_cast<std::uint32_t>(in.varint());
+    pending.request.high = in.fixed<std::uint64_t>();
+    pending.request.low = in.fixed<std::uint64_t>();
+  }
   pending.user_id = in.bytes();
   pending.id.high = in.fixed<std::uint64_t>();
   pending.id.low = in.fixed<std::uint64_t>();
@@ -169,12 +202,12 @@ base::Result<Pending> decode_labels(std::string_view value) {
     item.author = in.fixed<Key>();
     item.tag = in.fixed<Key>();
     item.types = in.varint();
-    if (version != kExtendedLabelsVersion) continue;
+    if (!extended) continue;
     item.tagset = in.fixed<Key>();
     item.bucket = in.byte();
   }
   pending.stored = true;
-  if (version < kLabelsVersion || version > kExtendedLabelsVersion || !in.finished())
+  if (version < kLabelsVersion || version > kJoinLabelsVersion || !in.finished())
     return corrupt("pending impression");
   return pending;
 }

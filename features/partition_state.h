@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "features/feature_state.h"
+#include "features/held_requests.h"
 #include "features/pending_set.h"
 #include "features/retained.h"
 #include "ingest/event_sink.h"
@@ -43,14 +44,19 @@ struct PartitionState {
   // Nothing is written to the outbox up to the closing of this impression: an earlier store has
   // sent it already.
   std::optional<PendingSet::Place> mute_until;
+  base::UnixMs mute_closed_ms = 0;     // when the window of that example closed
   std::uint64_t mute_corrections = 0;  // and this many corrections after it
+  ImpressionCounts impressions;
+  bool counted = true;  // false: `impressions` begins with a store that did not count
   bool dirty = false;
   PendingSet pending;
   RetainedSet retained;
+  HeldRequests requests;
   std::vector<PendingSet::Place> unstored;  // opened by the batch in the making
   std::vector<HeldRecord> held;
 
-  /// meta = version · newest · epoch · last_sequence · [mute: time · offset] · [mute_corrections].
+  /// meta = version · newest · epoch · last_sequence · [mute: time · offset] · mute_corrections ·
+  /// mute_closed · accepted · left · erased.
   [[nodiscard]] std::string encode_meta() const;
   [[nodiscard]] base::Result<void> decode_meta(std::string_view value);
 };

@@ -19,7 +19,9 @@ PendingSet& PendingSet::operator=(PendingSet&&) noexcept = default;
 Pending& PendingSet::add(Pending pending) {
   const Place place(pending.time_ms, pending.offset);
   example_bytes_ += pending.example_bytes;
+  waiting_ += pending.complete ? 0 : 1;
   by_user_[pending.user_id].push_back(place);
+  if (!by_stage_.empty()) by_stage_.at(pending.stage).insert(place);
   return by_place_.insert_or_assign(place, std::move(pending)).first->second;
 }
 
@@ -57,11 +59,32 @@ Pending* PendingSet::newest_within(std::string_view user_id, Key item, base::Uni
   return newest;
 }
 
-Pending* PendingSet::first() { return by_place_.empty() ? nullptr : &by_place_.begin()->second; }
+void PendingSet::set_stages(std::size_t stages) {
+  if (stages > 1) by_stage_.resize(stages);
+}
+
+Pending* PendingSet::first(std::size_t stage) {
+  if (by_stage_.empty()) return by_place_.empty() ? nullptr : &by_place_.begin()->second;
+  const std::set<Place>& places = by_stage_.at(stage);
+  return places.empty() ? nullptr : at(*places.begin());
+}
+
+void PendingSet::complete(Pending& pending) {
+  waiting_ -= pending.complete ? 0 : 1;
+  pending.complete = true;
+}
+
+void PendingSet::to_next_stage(Pending& pending) {
+  const Place place(pending.time_ms, pending.offset);
+  by_stage_.at(pending.stage).erase(place);
+  by_stage_.at(++pending.stage).insert(place);
+}
 
 void PendingSet::remove(Pending& pending) {
   const Place place(pending.time_ms, pending.offset);
   example_bytes_ -= pending.example_bytes;
+  waiting_ -= pending.complete ? 0 : 1;
+  if (!by_stage_.empty()) by_stage_.at(pending.stage).erase(place);
   const auto user = by_user_.find(pending.user_id);
   std::erase(user->second, place);
   if (user->second.empty()) by_user_.erase(user);
@@ -70,7 +93,7 @@ void PendingSet::remove(Pending& pending) {
 
 void PendingSet::drop_stored_examples() {
   for (auto& [place, pending] : by_place_) {
-    if (!pending.stored || pending.example == nullptr) continue;
+    if (!pending.stored || pending.example_dirty || pending.example == nullptr) continue;
     example_bytes_ -= pending.example_bytes;
     pending.example_bytes = 0;
     pending.example.reset();

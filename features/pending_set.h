@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,8 +46,14 @@ struct Pending {
   std::vector<PendingItem> items;
   std::unique_ptr<Example> example;  // without labels; null: only on the disk
   std::size_t example_bytes = 0;     // of `example` while it is there
+  std::uint32_t left = 0;            // bit of each task whose revision 0 has left
+  bool complete = false;             // all of revision 0 has left
+  std::uint8_t stage = 0;            // of JoinWindows: the one that ends next; follows from `left`
+  std::uint32_t revision = 0;        // the newest that was made while it is joined
+  IdHash request;                    // the served request that it names and that has not come yet
   bool stored = false;               // the store has example and labels
   bool labels_dirty = false;
+  bool example_dirty = false;  // `example` is newer than the store's
 
   [[nodiscard]] PendingItem* find(Key item) {
     for (PendingItem& shown : items) {
@@ -73,8 +80,15 @@ class PendingSet {
   [[nodiscard]] Pending* newest_within(std::string_view user_id, Key item, base::UnixMs action,
                                        base::UnixMs window);
   [[nodiscard]] std::vector<Pending*> of_user(std::string_view user_id);
-  /// The first by (time, offset); null when there is none.
-  [[nodiscard]] Pending* first();
+  /// How many stages JoinWindows has; before the first add().
+  void set_stages(std::size_t stages);
+  /// The first by (time, offset) of those at `stage`; null when there is none.
+  [[nodiscard]] Pending* first(std::size_t stage);
+  void to_next_stage(Pending& pending);
+  /// All of its revision 0 has left: it stays to be joined by corrections.
+  void complete(Pending& pending);
+  /// Those that are not complete.
+  [[nodiscard]] std::size_t waiting() const { return waiting_; }
   void remove(Pending& pending);
   [[nodiscard]] std::size_t size() const { return by_place_.size(); }
   [[nodiscard]] std::size_t example_bytes() const { return example_bytes_; }
@@ -87,8 +101,10 @@ class PendingSet {
 
  private:
   std::map<Place, Pending> by_place_;
+  std::vector<std::set<Place>> by_stage_;  // empty where there is one stage
   std::unordered_map<std::string, std::vector<Place>> by_user_;
   std::size_t example_bytes_ = 0;
+  std::size_t waiting_ = 0;
 };
 
 }  // namespace sirenfeed::features

@@ -29,13 +29,31 @@ struct FeaturesProbe {
   base::Counter examples_muted;      // closed, but sent by an earlier store
   base::Counter impressions_erased;  // their window was open
   base::Counter windows_idle_closed;
+  base::Counter inputs_served;     // examples with what the model saw
+  base::Counter inputs_unmatched;  // recomputed: the request is not held, or has other items
+  base::Counter inputs_unnamed;    // recomputed: the impression names no request
+  base::Counter requests_unfit;    // named, but of other features or items
+  base::Counter requests_evicted;  // above requests_held_max
+  base::Counter served_histories;  // that differ from the recomputed ones
+  base::Histogram served_difference;
+  base::Gauge held_requests;
   base::Counter outbox_sent;
   base::Counter outbox_resent;  // producer recreated
   base::Gauge outbox_entries;   // written and not yet acknowledged
-  base::Gauge pending;          // impressions with an open window
+  base::Gauge pending;          // impressions whose revision 0 has not left
+  base::Gauge open_windows;     // impressions that actions still join
   base::Gauge retained;         // closed impressions that can be corrected
   base::Gauge held;             // records ahead of event_jump_max
   base::Gauge user_cache_bytes;
+  // Since the store began: in = applied + rejected + duplicate, accepted = left + pending + erased.
+  base::Gauge state_in;
+  base::Gauge state_applied;
+  base::Gauge state_rejected;
+  base::Gauge state_duplicate;
+  base::Gauge state_accepted;
+  base::Gauge state_left;
+  base::Gauge state_pending;
+  base::Gauge state_erased;
   base::Histogram apply_seconds;
 
   void rejected(ingest::RejectReason reason, std::uint64_t n = 1) const {

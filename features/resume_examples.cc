@@ -44,8 +44,8 @@ base::Result<bool> Applier::resume_examples(ingest::Partition number, const Sent
 
 SentExamples Applier::written_examples(ingest::Partition number) const {
   const auto found = partitions_.find(number);
-  if (found == partitions_.end()) return {1, 0, {}, 0};
-  return {found->second.epoch, found->second.last_sequence, {}, 0};
+  if (found == partitions_.end()) return {1, 0, {}, 0, 0};
+  return {found->second.epoch, found->second.last_sequence, {}, 0, 0};
 }
 
 // The next epoch begins: what waits in the outbox and was not sent gets its numbers.
@@ -54,8 +54,16 @@ base::Result<void> Applier::move_outbox(PartitionState& state, const SentExample
   const bool all_sent = state.epoch == sent.epoch;
   state.epoch = sent.epoch + 1;
   state.last_sequence = 0;
+  std::optional<LeavingRank> furthest;
   if (sent.furthest) {
-    state.mute_until = std::max(state.mute_until.value_or(*sent.furthest), *sent.furthest);
+    furthest =
+        rank_of(config_.join, sent.furthest_closed_ms, sent.furthest->first, sent.furthest->second);
+    if (!state.mute_until ||
+        *furthest > rank_of(config_.join, state.mute_closed_ms, state.mute_until->first,
+                            state.mute_until->second)) {
+      state.mute_until = sent.furthest;
+      state.mute_closed_ms = sent.furthest_closed_ms;
+    }
   }
   state.mute_corrections = std::max(state.mute_corrections, sent.corrections);
   state.dirty = true;
@@ -73,8 +81,9 @@ base::Result<void> Applier::move_outbox(PartitionState& state, const SentExample
         damaged = damaged || !example->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
         batch_.erase(Family::kOutbox, key);
         ++gone;
-        const PendingSet::Place place(example->time_ms(), example->impression_offset());
-        const bool beyond = !sent.furthest || place > *sent.furthest;
+        const bool beyond =
+            !furthest || rank_of(config_.join, example->closed_ms(), example->time_ms(),
+                                 example->impression_offset()) > *furthest;
         if (!all_sent && beyond) unsent.push_back(std::move(example));
         return true;
       }));

@@ -143,7 +143,8 @@ class Dump {
                          position(fmt::format("{}/{}", ingest::topic_name(topic), p), value);
                          return true;
                        }));
-    for (const char letter : {kPendingLetter, kLabelsLetter, kRetainedLetter, kHeldLetter}) {
+    for (const char letter : {kPendingLetter, kLabelsLetter, kRetainedLetter, kHeldLetter,
+                              kRequestLetter, kInputsLetter}) {
       SF_TRY(store_.scan(Family::kState, partition_prefix(p, letter),
                          [&](std::string_view key, std::string_view value) {
                            line("{}{} {}: {}", letter, p, hex(key.substr(6)), hex(value));
@@ -244,6 +245,9 @@ std::string family_name(Family family, std::string_view key) {
       return "pending_labels";
     case kRetainedLetter:
       return "retained";
+    case kRequestLetter:
+    case kInputsLetter:
+      return "requests";
     case kHeldLetter:
       return "held";
     case kPositionLetter:

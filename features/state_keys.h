@@ -37,6 +37,8 @@ inline constexpr char kPendingLetter = 'J';
 inline constexpr char kLabelsLetter = 'L';
 inline constexpr char kRetainedLetter = 'K';
 inline constexpr char kHeldLetter = 'H';
+inline constexpr char kRequestLetter = 'q';
+inline constexpr char kInputsLetter = 'Q';
 // Within kExpiring: 0x01 partition letter …
 inline constexpr char kImpressionIdLetter = 'i';
 inline constexpr char kEventIdLetter = 'e';
@@ -117,7 +119,7 @@ void append_be32(std::string& out, std::uint32_t value);
 [[nodiscard]] std::string user_key(ingest::Partition partition, std::string_view user_id);
 [[nodiscard]] std::string section_key(ingest::Partition partition, std::string_view user_id,
                                       std::uint8_t section);
-/// letter: kPendingLetter, kLabelsLetter or kRetainedLetter.
+/// letter: kPendingLetter, kLabelsLetter, kRetainedLetter, kRequestLetter or kInputsLetter.
 [[nodiscard]] std::string pending_key(ingest::Partition partition, char letter, base::UnixMs time,
                                       ingest::Offset offset);
 [[nodiscard]] std::string held_key(ingest::TopicPartition source, ingest::Offset offset);

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "features/context_features.h"
 #include "features/encode.h"
+#include "features/example_format/context_schema.h"
 #include "features/user_cache.h"
 
 namespace sirenfeed::features {
@@ -77,7 +78,14 @@ StateReader::StateReader(const FeaturesConfig& config, const Store& store,
       index_(index),
       computer_(computer),
       bits_(configured_types(types, config.example.actions)),
-      names_(context_feature_names(config.context)) {}
+      names_(context_feature_names(config.context)),
+      schemas_{schema_hash(names_), schema_hash(config.example.actions)} {}
+
+std::string StateReader::served_inputs(const UserSnapshot& user, std::string_view surface,
+                                       std::span<const ServedItem> items,
+                                       std::span<const float> context) const {
+  return encode_served_inputs(user, surface, items, context, schemas_);
+}
 
 base::Result<UserSnapshot> StateReader::read_user(std::string_view user_id,
                                                   base::UnixMs now) const {

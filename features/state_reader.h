@@ -9,6 +9,7 @@
 #include "features/feature_reader.h"
 #include "features/history.h"
 #include "features/item_side.h"
+#include "features/served_inputs.h"
 #include "features/store.h"
 
 namespace sirenfeed::features {
@@ -29,6 +30,10 @@ class StateReader final : public FeatureReader {
   void context(const UserSnapshot& user, std::span<const Key> items, std::string_view surface,
                std::span<float> out) const override;
   [[nodiscard]] const std::vector<std::string>& feature_names() const override { return names_; }
+
+  [[nodiscard]] std::string served_inputs(const UserSnapshot& user, std::string_view surface,
+                                          std::span<const ServedItem> items,
+                                          std::span<const float> context) const override;
 
   [[nodiscard]] CatalogItemPtr item(Key hash) const override { return item_side_.item(hash); }
   [[nodiscard]] CatalogItemPtr item(std::string_view item_id) const override;
@@ -57,6 +62,7 @@ class StateReader final : public FeatureReader {
   const ContextComputer& computer_;
   const ActionBits bits_;
   const std::vector<std::string> names_;
+  const InputSchemas schemas_;
 };
 
 }  // namespace sirenfeed::features

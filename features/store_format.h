@@ -11,7 +11,8 @@
 namespace sirenfeed::features {
 
 /// 1: the first. 2: an erasure's tombstone has the hash of the user's id in its key, not the id.
-inline constexpr std::uint8_t kStoreFormat = 2;
+/// 3: served requests; a partition counts its impressions; what pending ones wait for.
+inline constexpr std::uint8_t kStoreFormat = 3;
 
 struct StoreFormat {
   std::uint8_t version = kStoreFormat;

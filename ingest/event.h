@@ -68,7 +68,16 @@ struct UserUpdate {
   std::vector<std::string> blocked_tags;
 };
 
-using EventBody = std::variant<ItemUpdate, UserUpdate, Impression, Action>;
+/// Topic requests: one feed that serving has answered with. Written by serving alone; what else the
+/// record says is for people.
+struct ServedRequest {
+  std::string request_id;
+  std::string user_id;
+  base::UnixMs time_ms = 0;
+  std::string inputs;  // what the model was given, as features encodes it; empty: no model answered
+};
+
+using EventBody = std::variant<ItemUpdate, UserUpdate, Impression, Action, ServedRequest>;
 
 [[nodiscard]] inline base::UnixMs event_time_ms(const EventBody& body) {
   return std::visit([](const auto& event) { return event.time_ms; }, body);

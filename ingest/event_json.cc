@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "ingest/base64.h"
 
 namespace sirenfeed::ingest {
 namespace {
@@ -150,11 +151,21 @@ void append(const UserUpdate& event, ObjectWriter& object, std::string& /*out*/)
   object.texts("blocked_tags", event.blocked_tags);
 }
 
+void append(const ServedRequest& event, ObjectWriter& object, std::string& /*out*/) {
+  object.text("request_id", std::string_view(event.request_id));
+  object.text("user_id", std::string_view(event.user_id));
+  object.integer("timestamp", event.time_ms);
+  if (!event.inputs.empty()) {
+    object.text("inputs", std::string_view(base64_encode(event.inputs)));
+  }
+}
+
 struct TopicOf {
   Topic operator()(const ItemUpdate&) const noexcept { return Topic::kItems; }
   Topic operator()(const UserUpdate&) const noexcept { return Topic::kUsers; }
   Topic operator()(const Impression&) const noexcept { return Topic::kImpressions; }
   Topic operator()(const Action&) const noexcept { return Topic::kClicks; }
+  Topic operator()(const ServedRequest&) const noexcept { return Topic::kRequests; }
 };
 
 struct KeyOf {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "ingest/base64.h"
 #include "ingest/event_fields.h"
 #include "ingest/event_json.h"
 #include "ingest/huge_numbers.h"
@@ -129,6 +130,30 @@ bool read_user(EventFields& fields, const ParserConfig& config, const object& js
          fields.require(time.has_value() || out.erase, "timestamp");
 }
 
+bool read_inputs(EventFields& fields, element value, std::string& out) {
+  std::string_view text;
+  auto bytes = value.get(text) == simdjson::SUCCESS ? base64_decode(text) : std::nullopt;
+  if (!bytes) return fields.expected(RejectReason::kInvalidValue, "inputs", "base64", value);
+  out = *std::move(bytes);
+  return true;
+}
+
+bool read_request(EventFields& fields, const object& json, ServedRequest& out) {
+  std::optional<base::UnixMs> time;
+  const auto take = [&](std::string_view key, element value) {
+    if (key == "request_id") return fields.id(key, value, out.request_id);
+    if (key == "user_id") return fields.id(key, value, out.user_id);
+    if (key == "timestamp") return fields.time(key, value, time);
+    if (key == "inputs") return read_inputs(fields, value, out.inputs);
+    return true;  // the rest is for people
+  };
+  if (!for_each_field(json, take)) return false;
+  out.time_ms = time.value_or(0);
+  return fields.require(!out.request_id.empty(), "request_id") &&
+         fields.require(!out.user_id.empty(), "user_id") &&
+         fields.require(time.has_value(), "timestamp");
+}
+
 tl::unexpected<Rejection> reject(RejectReason reason, std::string detail) {
   return tl::unexpected<Rejection>(Rejection{reason, std::move(detail)});
 }
@@ -237,6 +262,9 @@ ParseResult EventParser::Impl::read(Topic topic, const object& json, base::UnixM
       break;
     case Topic::kClicks:
       good = read_action(fields, json, event.body.emplace<Action>());
+      break;
+    case Topic::kRequests:
+      good = read_request(fields, json, event.body.emplace<ServedRequest>());
       break;
     default:
       return reject(RejectReason::kInvalidValue,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -15,7 +14,11 @@ namespace {
 
 using base::ErrorCode;
 
-constexpr std::array<Topic, 3> kUserTopics = {Topic::kUsers, Topic::kImpressions, Topic::kClicks};
+std::vector<Topic> user_topics(const IngestConfig& config) {
+  std::vector<Topic> topics = {Topic::kUsers, Topic::kImpressions, Topic::kClicks};
+  if (config.requests) topics.push_back(Topic::kRequests);
+  return topics;
+}
 
 std::string name_of(TopicPartition source) {
   return fmt::format("{}/{}", topic_name(source.topic), source.partition);
@@ -27,7 +30,7 @@ bool compacted(Topic topic) { return topic == Topic::kItems || topic == Topic::k
 }  // namespace
 
 IngestInputs::IngestInputs(const IngestConfig& config, const Parts& parts, bool use_group)
-    : config_(config), parts_(parts), use_group_(use_group) {}
+    : config_(config), parts_(parts), use_group_(use_group), topics_(user_topics(config)) {}
 
 IngestInputs::~IngestInputs() = default;
 
@@ -35,7 +38,7 @@ base::Result<Partition> IngestInputs::count_partitions() {
   Partition count = 0;
   std::string counts;
   bool equal = true;
-  for (const Topic topic : kUserTopics) {
+  for (const Topic topic : topics_) {
     SF_ASSIGN(const Partition partitions, parts_.log.partitions(topic));
     if (count != 0 && partitions != count) equal = false;
     count = partitions;
@@ -64,7 +67,7 @@ base::Result<void> IngestInputs::open() {
   for (Partition p = 0; p < item_partitions; ++p) due_.insert({Topic::kItems, p});
   if (!use_group_) {
     for (Partition p = 0; p < partitions_; ++p) {
-      for (const Topic topic : kUserTopics) due_.insert({topic, p});
+      for (const Topic topic : topics_) due_.insert({topic, p});
     }
     assigned_ = true;
   }
@@ -82,7 +85,7 @@ void IngestInputs::assign_partitions(std::span<const Partition> partitions) {
   for (const Partition p : partitions) {
     // Never read at all: check_partitions() follows, and says why.
     if (p >= partitions_) continue;
-    for (const Topic topic : kUserTopics) {
+    for (const Topic topic : topics_) {
       stopped_.erase({topic, p});
       due_.insert({topic, p});
     }
@@ -110,7 +113,7 @@ void IngestInputs::check_partitions(Partition now) {
 
 void IngestInputs::revoke_partitions(std::span<const Partition> partitions) {
   for (const Partition p : partitions) {
-    for (const Topic topic : kUserTopics) {
+    for (const Topic topic : topics_) {
       due_.erase({topic, p});
       stopped_.erase({topic, p});
       remove({topic, p});
@@ -174,7 +177,7 @@ void IngestInputs::stop(TopicPartition source, base::ErrorCode code, std::string
     remove(source);
     return;
   }
-  for (const Topic topic : kUserTopics) {
+  for (const Topic topic : topics_) {
     due_.erase({topic, source.partition});
     remove({topic, source.partition});
   }

@@ -99,7 +99,8 @@ class IngestInputs {
   const IngestConfig& config_;
   const Parts parts_;
   const bool use_group_;
-  Partition partitions_ = 0;  // of the co-partitioned topics
+  const std::vector<Topic> topics_;  // that are partitioned by user
+  Partition partitions_ = 0;         // of the co-partitioned topics
   std::map<TopicPartition, IngestInput> inputs_;
   std::map<TopicPartition, base::Error> stopped_;
   std::set<TopicPartition> due_;  // to be assigned again: their position could not be read

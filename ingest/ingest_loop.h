@@ -4,8 +4,8 @@
 // truth.
 //
 // Partitions: without a group all of them; with a group those the group gives to this member (topic
-// impressions), together with the same partitions of clicks and users. Items are always read whole,
-// with a group by a reader of their own. Topic requests is not read yet.
+// impressions), together with the same partitions of clicks, users and requests. Items are always
+// read whole, with a group by a reader of their own.
 //
 // On assignment the last applied record of every input is read again: another content, or an offset
 // that the log no longer has, stops that partition (kCorrupt, naming `sirenfeed rebuild`); the
@@ -37,6 +37,7 @@ struct IngestConfig {
   std::string name = "sirenfeed-ingest";    // of the readers, in logs and as client id
   std::optional<std::string> group;         // nullopt: all partitions
   std::optional<std::string> member;        // static membership in the group
+  bool requests = true;                     // false: topic requests is not read
   std::size_t batch_records_max = 1'000;    // most records in one apply()
   std::size_t batch_bytes_max = 4U << 20U;  // soft: a batch takes one larger record
   std::chrono::milliseconds poll_wait{20};  // for records; also bounds the latency of stop()

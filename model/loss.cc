@@ -16,7 +16,8 @@ enum class PairSide { kNone, kClicked, kNotClicked };
 
 PairSide pair_side(const SlateLabels& labels, const LossConfig& config, std::size_t n_tasks,
                    std::size_t candidate) {
-  if (labels.correction || config.pairwise_weight == 0) return PairSide::kNone;
+  if (labels.correction || labels.fake_negatives || config.pairwise_weight == 0)
+    return PairSide::kNone;
   const std::size_t cell = candidate * n_tasks + config.pairwise_task;
   if (labels.weight[cell] == 0.0F) return PairSide::kNone;
   return labels.label[cell] > 0.5F ? PairSide::kClicked : PairSide::kNotClicked;
@@ -95,6 +96,28 @@ void count_loss_terms(const SlateLabels& labels, const LossConfig& config, LossT
   terms.pairs += clicked * not_clicked;
 }
 
+namespace {
+
+/// The importance weight of a fake negative, or of the positive that corrects it.
+double fake_negative_weight(double z, const SlateLabels& labels) {
+  const double p = sigmoid(z);
+  return labels.correction ? 1 + p : (1 - p) * (1 + p);
+}
+
+double cell_loss(double z, double label, const SlateLabels& labels) {
+  if (labels.fake_negatives) {
+    return fake_negative_weight(z, labels) * binary_cross_entropy(z, label);
+  }
+  return labels.correction ? -z : binary_cross_entropy(z, label);
+}
+
+}  // namespace
+
+double cell_gradient(double z, double label, const SlateLabels& labels) {
+  if (labels.fake_negatives) return fake_negative_weight(z, labels) * (sigmoid(z) - label);
+  return labels.correction ? -1 : sigmoid(z) - label;
+}
+
 double add_loss(std::span<const float> z, const SlateLabels& labels, const LossConfig& config,
                 const LossTerms& batch_terms, std::span<float> d_z) {
   const std::size_t n_tasks = config.task_weights.size();
@@ -109,13 +132,8 @@ double add_loss(std::span<const float> z, const SlateLabels& labels, const LossC
                          static_cast<double>(batch_terms.cells[task]);
     const double logit = static_cast<double>(z[i]);
     const double label = static_cast<double>(labels.label[i]);
-    if (labels.correction) {
-      loss -= share * logit;
-      d_z[i] = static_cast<float>(-share);
-    } else {
-      loss += share * binary_cross_entropy(logit, label);
-      d_z[i] = static_cast<float>(share * (sigmoid(logit) - label));
-    }
+    loss += share * cell_loss(logit, label, labels);
+    d_z[i] = static_cast<float>(share * cell_gradient(logit, label, labels));
   }
   if (batch_terms.pairs > 0) {
     loss += add_pairs(z, labels, config,

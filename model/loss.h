@@ -31,8 +31,16 @@ void count_loss_terms(const SlateLabels& labels, const LossConfig& config, LossT
 /// Adds one slate's share of the batch loss and writes its d_z. z, d_z [C, K] before calibration; a
 /// masked cell (weight 0) has no part in either term. A correction's cell (SlateLabels::correction)
 /// contributes −z·weight in place of BCE, and no pair. Returns the loss share in nats.
+///
+/// With SlateLabels::fake_negatives every cell came as a negative first and, where it was positive,
+/// once more as a correction. With p = σ(z), not differentiated, the negative weighs (1 − p)(1 + p)
+/// and the positive 1 + p (Ktena et al. 2019, equation 9): for a true rate q the expected gradient
+/// is (1 − p²)(p − q), zero where the model is right. No pair: the positives are not there yet.
 double add_loss(std::span<const float> z, const SlateLabels& labels, const LossConfig& config,
                 const LossTerms& batch_terms, std::span<float> d_z);
+
+/// d loss / dz of one unmasked cell, before weights and means.
+[[nodiscard]] double cell_gradient(double z, double label, const SlateLabels& labels);
 
 /// log(1 + e^x) without overflow.
 [[nodiscard]] double softplus(double x);

@@ -51,7 +51,8 @@ struct Slate {
 struct SlateLabels {
   std::vector<float> label;
   std::vector<float> weight;
-  bool correction = false;  // a late action: an unmasked cell's loss is −z (model/loss.h)
+  bool correction = false;      // a late action: an unmasked cell's loss is −z (model/loss.h)
+  bool fake_negatives = false;  // all cells were negative at first: weighted as model/loss.h says
 };
 
 }  // namespace sirenfeed::model

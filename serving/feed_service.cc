@@ -324,7 +324,10 @@ void FeedService::Impl::record(const Run& run, const ScoredSlate& slate,
                        .degraded = run.degraded,
                        .context_schema = context_schema,
                        .items = {},
-                       .erased_ms = run.erased_ms};
+                       .erased_ms = run.erased_ms,
+                       .inputs = {}};
+  std::vector<features::ServedItem> served;
+  std::vector<float> context;
   for (const SelectedItem& selected : selection.selected) {
     FeedItem item = item_of(run, slate, selected, false);
     const auto row =
@@ -336,6 +339,12 @@ void FeedService::Impl::record(const Run& run, const ScoredSlate& slate,
                             .source = std::move(item.source),
                             .probabilities = std::move(item.probabilities),
                             .context = {row.begin(), row.end()}});
+    const Candidate& candidate = slate.scored[selected.index].candidate;
+    served.push_back({candidate.item, candidate.info, selected.propensity});
+    context.insert(context.end(), row.begin(), row.end());
+  }
+  if (!context.empty()) {
+    record.inputs = parts.features.served_inputs(run.user, run.surface, served, context);
   }
   parts.requests->write(std::move(record));
 }

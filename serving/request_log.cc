@@ -15,7 +15,8 @@ namespace {
 
 /// What a record holds in the queue, roughly.
 std::size_t bytes_of(const RequestRecord& record) {
-  std::size_t bytes = sizeof(record) + record.request_id.size() + record.user_id.size();
+  std::size_t bytes =
+      sizeof(record) + record.request_id.size() + record.user_id.size() + record.inputs.size();
   for (const RecordedItem& item : record.items) {
     bytes += sizeof(item) + item.item_id.size() + item.context.size() * sizeof(float) +
              item.probabilities.size() * sizeof(item.probabilities[0]);

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "ingest/base64.h"
 #include "ingest/event_json.h"
 
 namespace sirenfeed::serving {
@@ -60,7 +61,13 @@ std::string request_json(const RequestRecord& record) {
     if (i > 0) out += ',';
     append_item(record.items[i], i, out);
   }
-  out += "]}";
+  out += ']';
+  if (!record.inputs.empty()) {
+    out += ",\"inputs\":\"";
+    out += ingest::base64_encode(record.inputs);
+    out += '"';
+  }
+  out += '}';
   return out;
 }
 

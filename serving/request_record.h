@@ -28,14 +28,15 @@ struct RequestRecord {
   std::string surface;  // "": none
   std::uint64_t model_version = 0;
   std::optional<std::string> degraded;
-  std::uint64_t context_schema = 0;  // features::schema_hash of the names
-  std::vector<RecordedItem> items;   // by position
+  std::uint64_t context_schema = 0;            // features::schema_hash of the names
+  std::vector<RecordedItem> items;             // by position
   std::optional<base::UnixMs> erased_ms = {};  // newest erasure of the user then; not written
+  std::string inputs;  // FeatureReader::served_inputs of the items; empty without a model
 };
 
 /// {"request_id","user_id","timestamp","surface"?,"model_version","degraded"?,"context_schema",
 ///  "items":[{"item_id","position","score","propensity","explored","source","probabilities":{…},
-///  "context":[…]}]}
+///  "context":[…]}],"inputs":base64?}
 [[nodiscard]] std::string request_json(const RequestRecord& record);
 
 }  // namespace sirenfeed::serving

@@ -23,7 +23,9 @@ void Calibrator::add(const model::Calibration& calibration, std::span<const floa
     if (weight == 0) continue;
     const std::size_t k = cell % tasks;
     const double logit = static_cast<double>(calibration.scale[k]) * z[cell] + calibration.bias[k];
-    const double d_logit = weight * (model::sigmoid(logit) - labels.label[cell]);
+    // A fake negative that turns out positive: the difference of the two labels, as of a late one.
+    const double d_logit =
+        weight * (labels.correction ? -1 : model::sigmoid(logit) - labels.label[cell]);
     batch_[k].weight += weight;
     batch_[k].d_scale += d_logit * z[cell];
     batch_[k].d_bias += d_logit;

@@ -173,15 +173,17 @@ base::Result<DecodedExample> ExampleDecoder::decode(const features::Example& exa
   SF_TRY(check_schema("tasks", example.task_schema(), task_schema_));
 
   // T_ref and the expiry of rows follow the newest time learned and never go back.
-  if (example.time_ms() == kTimeNone || std::abs(example.time_ms()) > kTimeMaxMs) {
+  for (const std::int64_t time : {example.time_ms(), example.served_ms()}) {
+    if (time != kTimeNone && std::abs(time) <= kTimeMaxMs) continue;
     return fail(ErrorCode::kDecode, "example has the time {}, expected one before the year 10000",
-                example.time_ms());
+                time);
   }
 
   decoded.user_id = example.user_id();
   decoded.closed_ms = example.closed_ms();
-  decoded.slate.time_ms = example.time_ms();
+  decoded.slate.time_ms = example.served_ms() != 0 ? example.served_ms() : example.time_ms();
   decoded.labels.correction = example.revision() > 0;
+  decoded.labels.fake_negatives = example.fake_negative();
   decoded.slate.segment = example.segment();
   decoded.slate.user = key_of(example.user_id());
   if (!example.surface().empty()) decoded.slate.surface = base::xxh3_64(example.surface());

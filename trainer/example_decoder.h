@@ -17,7 +17,7 @@ class Example;
 namespace sirenfeed::trainer {
 
 /// The newest version of example.proto's message that this trainer knows.
-inline constexpr std::uint32_t kExampleVersion = 1;
+inline constexpr std::uint32_t kExampleVersion = 2;
 
 /// The names whose order gives an example's columns their meaning.
 struct ExampleSchema {

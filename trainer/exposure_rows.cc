@@ -17,7 +17,7 @@ void ExposureRows::on_exposure(const DecodedExample& example) {
 }
 
 void ExposureRows::on_closed(const DecodedExample& example) {
-  if (example.labels.correction) return;
+  if (example.labels.correction && !example.labels.fake_negatives) return;
   const auto open =
       open_.find({example.identity.impression_partition, example.identity.impression_offset});
   if (open == open_.end()) return;
@@ -33,13 +33,16 @@ void ExposureRows::on_closed(const DecodedExample& example) {
     }
     // A slate may show an item twice: each time takes the next row of that item which has no label.
     const auto index = std::find_if(indices.begin(), indices.end(), [&](std::size_t i) {
-      return rows_[i].item_id == example.item_ids[c] && (known & ~rows_[i].known_bits) != 0;
+      const std::uint32_t changed =
+          example.labels.correction ? labels & ~rows_[i].label_bits : known & ~rows_[i].known_bits;
+      return rows_[i].item_id == example.item_ids[c] && changed != 0;
     });
     if (index == indices.end()) continue;
     ExposureRow& row = rows_[*index];
     row.label_bits = (row.label_bits & ~known) | labels;
     row.known_bits |= known;
-    if (row.known_bits == complete) indices.erase(index);
+    // A fake negative's label may still come.
+    if (row.known_bits == complete && !example.labels.fake_negatives) indices.erase(index);
   }
   if (indices.empty()) open_.erase(open);
 }

@@ -32,6 +32,7 @@ class ExposureRows {
 
   void on_exposure(const DecodedExample& example);
   /// Late corrections change no row: what was predicted is measured against the window's labels.
+  /// Those of fake negatives do: their labels come in no other way.
   void on_closed(const DecodedExample& example);
   /// Whether the row's window has closed.
   [[nodiscard]] static bool closed(const ExposureRow& row) { return row.known_bits != 0; }

@@ -64,8 +64,10 @@ void IsotonicCalibrator::add(const model::Calibration& calibration, std::span<co
                                         (static_cast<double>(x[right]) - x[right - 1]),
                                     0.0, 1.0);
     const std::size_t at = task * knots_ + right;
-    weight_[at] += share * weight;
-    weight_[at - 1] += (1 - share) * weight;
+    if (!labels.correction) {  // a fake negative that turns out positive was counted then
+      weight_[at] += share * weight;
+      weight_[at - 1] += (1 - share) * weight;
+    }
     positive_[at] += share * weight * labels.label[cell];
     positive_[at - 1] += (1 - share) * weight * labels.label[cell];
     batch_cells_[task] += 1;

@@ -159,9 +159,13 @@ void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> bat
   const CalibrationKind kind = config.optimizer.calibration;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const DecodedExample& example = *batch[i];
-    if (example.labels.correction) continue;
+    const bool correction = example.labels.correction;
+    if (correction && !example.labels.fake_negatives) continue;
     const std::size_t begin = result.row_begin[i] * tasks;
     const auto z = std::span(result.mean).subspan(begin, result.row_begin[i + 1] * tasks - begin);
+    if (kind == CalibrationKind::kScaleBias) calibrator.add(model.calibration, z, example.labels);
+    if (kind == CalibrationKind::kIsotonic) isotonic.add(model.calibration, z, example.labels);
+    if (correction) continue;
     for (std::size_t cell = 0; cell < z.size(); ++cell) {
       if (example.labels.weight[cell] == 0) continue;
       const std::size_t k = cell % tasks;
@@ -172,8 +176,6 @@ void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> bat
       counter_windows[k].add(static_cast<float>(model::sigmoid(result.counter[begin + cell])),
                              label);
     }
-    if (kind == CalibrationKind::kScaleBias) calibrator.add(model.calibration, z, example.labels);
-    if (kind == CalibrationKind::kIsotonic) isotonic.add(model.calibration, z, example.labels);
     statistics.add(example.slate);
   }
   if (kind == CalibrationKind::kScaleBias) calibrator.step(model.calibration);

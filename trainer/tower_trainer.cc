@@ -196,7 +196,7 @@ bool TowerTrainer::Cross::prepare(const model::Model& model,
       d_z.resize(tasks);
       for (std::size_t k = 0; k < tasks; ++k) {
         const std::size_t cell = c * tasks + k;
-        const double error = labels.correction ? -1.0 : model::sigmoid(z[k]) - labels.label[cell];
+        const double error = model::cell_gradient(z[k], labels.label[cell], labels);
         d_z[k] = labels.weight[cell] == 0.0F ? 0.0 : task_on[k] * labels.weight[cell] * error;
       }
       for (const model::Key key : keys) {

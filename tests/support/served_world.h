@@ -148,8 +148,9 @@ class ServedWorld {
 
   bool all_applied() {
     const auto next = loop->state().next_offsets;
-    for (const ingest::Topic topic : {ingest::Topic::kItems, ingest::Topic::kUsers,
-                                      ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
+    for (const ingest::Topic topic :
+         {ingest::Topic::kItems, ingest::Topic::kUsers, ingest::Topic::kRequests,
+          ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
       const ingest::Partition partitions = *log.partitions(topic);
       for (ingest::Partition p = 0; p < partitions; ++p) {
         const auto found = next.find({topic, p});

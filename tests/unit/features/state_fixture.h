@@ -25,8 +25,9 @@ inline constexpr base::UnixMs kStart = 1'650'000'000'000;
 
 class TempDir {
  public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sirenfeed-XXXXXX").string();
+  TempDir() : TempDir(std::filesystem::temp_directory_path()) {}
+  explicit TempDir(const std::filesystem::path& parent) {
+    std::string pattern = (parent / "sirenfeed-XXXXXX").string();
     path_ = mkdtemp(pattern.data());
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
@@ -168,6 +169,12 @@ class StateUnderTest {
     }
     ADD_FAILURE() << "no feature " << name;
     return 0;
+  }
+  /// Of /metrics; the sum where several labels have it.
+  [[nodiscard]] double metric(const std::string& name) const {
+    double sum = 0;
+    for (const auto& sample : registry->samples()) sum += sample.name == name ? sample.value : 0;
+    return sum;
   }
   [[nodiscard]] const FeatureReader& reader() const { return state->reader(); }
 

@@ -263,6 +263,25 @@ TEST(State, AWrongDateOfAnItemDoesNotMoveTheClockOfEvents) {
   EXPECT_EQ(clock.now_ms(), kStart + 5);
 }
 
+TEST(State, ManyItemsWithWrongDatesDoNotMoveTheClockStepByStep) {
+  StateUnderTest s;
+  base::EventClock clock;
+  s.wiring.event_clock = &clock;
+  s.reopen();
+  s.apply(item_event("first", 8'000'000'000'000));  // before any impression; the year 2223
+  EXPECT_LT(clock.now_ms(), 8'000'000'000'000 - base::kMsPerDay);
+  s.apply(item_event("past", kStart - 5));
+  EXPECT_EQ(clock.now_ms(), kStart - 5);
+  s.apply(impression_event("i", "u", kStart, {"a"}));
+  for (int day = 1; day <= 20; ++day) {
+    s.apply(item_event("a" + std::to_string(day), kStart + day * base::kMsPerDay));
+  }
+  EXPECT_EQ(clock.now_ms(), kStart + base::kMsPerDay);
+  s.reopen();
+  s.apply(item_event("b", kStart + 2 * base::kMsPerDay));
+  EXPECT_EQ(clock.now_ms(), kStart + base::kMsPerDay);
+}
+
 TEST(State, DeadLettersGoOnCountingAfterARestart) {
   StateUnderTest s;
   const auto reject = [&](ingest::Topic topic, ingest::Partition partition) {

@@ -367,6 +367,30 @@ TEST_F(EventParserTest, OneFaultDoesNotSpoilTheNextRecord) {
   expect_time("1650812741436", 1650812741436);
 }
 
+TEST_F(EventParserTest, ReadsServedRequestsAndLeavesOutWhatIsForPeople) {
+  const auto request = parsed<ServedRequest>(
+      Topic::kRequests, "u",
+      R"({"request_id":"r","user_id":"u","timestamp":1650812741436,"model_version":3,)"
+      R"("items":[{"item_id":"a","context":[1]}],"inputs":"AP9h"})");
+  EXPECT_EQ(request.request_id, "r");
+  EXPECT_EQ(request.time_ms, 1650812741436);
+  EXPECT_EQ(request.inputs, std::string("\0\xff"
+                                        "a",
+                                        3));
+  EXPECT_EQ(event_json(request),
+            R"({"request_id":"r","user_id":"u","timestamp":1650812741436,"inputs":"AP9h"})");
+  EXPECT_EQ(event_topic(request), Topic::kRequests);
+  const std::string head = R"({"request_id":"r","user_id":"u","timestamp":1650812741436)";
+  EXPECT_EQ(parsed<ServedRequest>(Topic::kRequests, "u", head + "}").inputs, "");
+  expect_rejected(Topic::kRequests, "u", head + R"(,"inputs":"no base64"})",
+                  RejectReason::kInvalidValue, "inputs");
+  expect_rejected(Topic::kRequests, "u", R"({"user_id":"u","timestamp":1650812741436})",
+                  RejectReason::kMissingField, "request_id");
+  expect_rejected(Topic::kRequests, "other", head + "}", RejectReason::kWrongPartition, "user_id");
+  EXPECT_FALSE(parser_.parse_tagged_event(R"({"topic":"requests",)" + head.substr(1) + "}", kNow))
+      << "publishers do not write them";
+}
+
 TEST_F(EventParserTest, WritersAndParserAgree) {
   for (
       const char* json : {

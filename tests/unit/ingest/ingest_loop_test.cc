@@ -162,6 +162,25 @@ class IngestLoopTest : public testing::Test {
 
 using Strings = std::vector<std::string>;
 
+TEST_F(IngestLoopTest, ServedRequestsComeBeforeImpressionsOfTheSameTime) {
+  put_impression("u", 10);
+  ServedRequest request;
+  request.request_id = "r";
+  request.user_id = "u";
+  request.time_ms = kStart + 10;
+  put(request);
+  ASSERT_TRUE(loop().run_until_end());
+  EXPECT_EQ(sink_.applied(), (Strings{"requests/0@0", "impressions/0@0", "close 0"}));
+}
+
+TEST_F(IngestLoopTest, RequestsNeedNotBeRead) {
+  config_.requests = false;
+  log_->set_partitions(Topic::kRequests, 0);  // nor be there
+  put_impression("u", 10);
+  ASSERT_TRUE(loop().run_until_end());
+  EXPECT_EQ(sink_.applied(), (Strings{"impressions/0@0", "close 0"}));
+}
+
 TEST_F(IngestLoopTest, AReplayIsAppliedInMergeOrderThenClosed) {
   put_click("u", 20);
   put_impression("u", 10);

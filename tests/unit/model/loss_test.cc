@@ -78,6 +78,50 @@ TEST(Loss, ACorrectionIsTheDifferenceOfTheTwoLabels) {
   EXPECT_EQ(d_z, (std::vector<float>{0.0F, -0.5F}));
 }
 
+TEST(Loss, FakeNegativesHaveNoExpectedGradientWhereTheModelIsRight) {
+  const double q = 0.3;  // of all exposures, which all come as negatives first
+  const SlateLabels first{.label = {0}, .weight = {1}, .fake_negatives = true};
+  const SlateLabels later{.label = {1}, .weight = {1}, .correction = true, .fake_negatives = true};
+  LossConfig config;
+  config.task_weights = {1.0};
+  for (const double p : {0.05, 0.3, 0.8}) {
+    const std::vector<float> z = {static_cast<float>(std::log(p / (1 - p)))};
+    std::vector<float> negative(1);
+    std::vector<float> positive(1);
+    const double loss = total(z, first, config, &negative);
+    const double corrected = total(z, later, config, &positive);
+    EXPECT_NEAR(loss, -(1 - p) * (1 + p) * std::log(1 - p), 1e-6);
+    EXPECT_NEAR(corrected, -(1 + p) * std::log(p), 1e-6);
+    EXPECT_NEAR(negative[0] + q * positive[0], (1 - p * p) * (p - q), 1e-6) << p;
+  }
+}
+
+TEST(Loss, ALogitLearnedFromFakeNegativesFindsTheTrueRate) {
+  const SlateLabels first{.label = {0}, .weight = {1}, .fake_negatives = true};
+  const SlateLabels later{.label = {1}, .weight = {1}, .correction = true, .fake_negatives = true};
+  const SlateLabels naive_first{.label = {0}, .weight = {1}};
+  const SlateLabels naive_later{.label = {1}, .weight = {1}};
+  double z = 0;
+  double naive = 0;
+  for (int i = 0; i < 4'000; ++i) {
+    z -= 0.05 * cell_gradient(z, 0, first);
+    naive -= 0.05 * cell_gradient(naive, 0, naive_first);
+    if (i % 4 != 3) continue;  // every fourth is answered
+    z -= 0.05 * cell_gradient(z, 1, later);
+    naive -= 0.05 * cell_gradient(naive, 1, naive_later);
+  }
+  EXPECT_NEAR(sigmoid(z), 0.25, 0.02);
+  EXPECT_NEAR(sigmoid(naive), 0.2, 0.02);  // one in five records: what the weights are for
+}
+
+TEST(Loss, FakeNegativesMakeNoPairs) {
+  SlateLabels labels{.label = {0, 0, 0, 0}, .weight = {1, 1, 1, 1}, .fake_negatives = true};
+  labels.label[0] = 1;
+  LossTerms terms;
+  count_loss_terms(labels, two_tasks(), terms);
+  EXPECT_EQ(terms.pairs, 0U);
+}
+
 TEST(Loss, StaysFiniteFarOut) {
   EXPECT_NEAR(binary_cross_entropy(1000, 0), 1000, 1e-9);
   EXPECT_NEAR(binary_cross_entropy(-1000, 1), 1000, 1e-9);

@@ -1,5 +1,6 @@
 #include "serving/feed_service.h"
 
+#include <example.pb.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -277,6 +278,45 @@ TEST(FeedService, WritesWhatWasShownWithItsFeaturesAndPropensities) {
     EXPECT_EQ(item.at("item_id").as_string(), answer.items[i].item_id.c_str());
     EXPECT_EQ(item.at("propensity").to_number<double>(), answer.items[i].propensity);
     EXPECT_EQ(item.at("context").as_array().size(), width);
+  }
+}
+
+TEST(FeedService, WhatWasServedIsWhatIsLearned) {
+  ServedWorld world(plain());
+  world.publish_items(30);
+  world.publish_model(2);
+  const FeedAnswer answer = feed(world, {.user_id = "u", .count = 4, .surface = "home"});
+  world.requests->stop();
+  const ingest::Partition p = ingest::partition_of("u", world.options.partitions);
+  const auto records = world.log.records({ingest::Topic::kRequests, p});
+  ASSERT_EQ(records.size(), 1U);
+  ingest::Impression shown;
+  shown.impression_id = "i";
+  shown.user_id = "u";
+  shown.time_ms = kWorldStart + 3'600'000;  // by then every decayed count is another
+  shown.request_id = answer.request_id;
+  for (const FeedItem& item : answer.items) shown.items.push_back({item.item_id, {}, {}, {}});
+  world.publish({shown});
+  ASSERT_TRUE(world.loop->close_windows().get());
+  const auto entries =
+      world.state->outbox().read({ingest::Topic::kExamples, p}, 1, 10, std::size_t{1} << 20U);
+  ASSERT_TRUE(entries);
+  ASSERT_EQ(entries->size(), 1U);
+  features::Example example;
+  ASSERT_TRUE(example.ParseFromString(entries->at(0).value));
+  EXPECT_FALSE(example.recomputed());
+  EXPECT_EQ(example.served_ms(), kWorldStart);
+  EXPECT_EQ(example.time_ms(), shown.time_ms);
+  const auto json = boost::json::parse(*records[0].value).as_object();
+  const auto& items = json.at("items").as_array();
+  ASSERT_EQ(example.candidates_size(), static_cast<int>(items.size()));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto& logged = items[i].at("context").as_array();
+    const auto& learned = example.candidates(static_cast<int>(i)).context();
+    ASSERT_EQ(learned.size(), static_cast<int>(logged.size()));
+    for (int f = 0; f < learned.size(); ++f) {
+      EXPECT_EQ(learned[f], logged[static_cast<std::size_t>(f)].to_number<float>()) << f;
+    }
   }
 }
 

@@ -287,7 +287,7 @@ TEST_F(TrainLoopTest, ANewerVersionStopsTheTrainerWithAMessage) {
   const Run stopped = run(log);
   ASSERT_FALSE(stopped.result.has_value());
   EXPECT_NE(stopped.result.error().message.find("offset 17"), std::string::npos);
-  EXPECT_NE(stopped.result.error().message.find("version 2"), std::string::npos);
+  EXPECT_NE(stopped.result.error().message.find("version 3"), std::string::npos);
   EXPECT_EQ(stopped.positions.at(0).sequence, 16U);  // what was learned is kept
 }
 
