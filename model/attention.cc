@@ -130,7 +130,7 @@ struct Attention<T>::Part {
 
 template <class T>
 void Attention<T>::forward(const Inputs& in, const AttentionPlan& plan,
-                           AttentionScratch<T>& scratch, std::vector<T>& weights,
+                           AttentionScratch<T>& scratch, AlignedVector<T>& weights,
                            View<T> out) const {
   if (weights.size() < plan.weights_size) weights.resize(plan.weights_size);
   for (const AttentionSlate& slate : plan.used()) {
@@ -232,7 +232,7 @@ void Attention<T>::stand_in_empty(const Inputs& in, const Part& part, View<T> ou
 
 template <class T>
 void Attention<T>::backward(const Inputs& in, const AttentionPlan& plan,
-                            const std::vector<T>& weights, View<const T> d_out,
+                            const AlignedVector<T>& weights, View<const T> d_out,
                             const T* d_weights_extra, AttentionScratch<T>& scratch,
                             const Gradients& gradients) const {
   for (std::size_t r = 0; r < gradients.d_k.rows; ++r) {

@@ -89,7 +89,7 @@ class Attention {
 
   /// out [query rows, d]; weights [plan.weights_size].
   void forward(const Inputs& in, const AttentionPlan& plan, AttentionScratch<T>& scratch,
-               std::vector<T>& weights, View<T> out) const;
+               AlignedVector<T>& weights, View<T> out) const;
 
   /// What the weights average besides the values.
   struct Bits {
@@ -102,7 +102,7 @@ class Attention {
              AttentionScratch<T>& scratch, View<T> out) const;
 
   /// d_weights_extra, like weights, is a further gradient into the softmax weights; may be null.
-  void backward(const Inputs& in, const AttentionPlan& plan, const std::vector<T>& weights,
+  void backward(const Inputs& in, const AttentionPlan& plan, const AlignedVector<T>& weights,
                 View<const T> d_out, const T* d_weights_extra, AttentionScratch<T>& scratch,
                 const Gradients& gradients) const;
 

@@ -51,7 +51,7 @@ class Block {
     Matrix<T> q;             // rotated [rows, d]
     Matrix<T> k;             // rotated [history, d]
     Matrix<T> v;             // [history, d]
-    std::vector<T> weights;  // softmax
+    AlignedVector<T> weights;  // softmax
     Matrix<T> heads;         // concatenated heads [rows, d]
     Matrix<T> attended;      // W_o heads
     Matrix<T> middle;        // x after the attention

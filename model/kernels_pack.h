@@ -81,6 +81,9 @@ struct Pack {
       __builtin_memcpy(to + i * kPartLanes, &part[i], kPartBytes);
     }
   }
+  /// The first `count` lanes; the others are 0 and their memory is not touched. count < kLanes.
+  SF_INLINE static Pack load_first(const T* from, std::size_t count);
+  SF_INLINE void store_first(T* to, std::size_t count) const;
   SF_INLINE friend Pack operator+(Pack a, Pack b) {
     for (std::size_t i = 0; i < kParts; ++i) a.part[i] += b.part[i];
     return a;
@@ -199,6 +202,65 @@ SF_INLINE Pack<double> Pack<double>::swapped() const {
   }
   return out;
 }
+
+#ifdef __AVX512F__
+template <>
+SF_INLINE Pack<float> Pack<float>::load_first(const float* from, std::size_t count) {
+  return {{_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1U), from)}};
+}
+template <>
+SF_INLINE void Pack<float>::store_first(float* to, std::size_t count) const {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1U), part[0]);
+}
+template <>
+SF_INLINE Pack<double> Pack<double>::load_first(const double* from, std::size_t count) {
+  return {{_mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << count) - 1U), from)}};
+}
+template <>
+SF_INLINE void Pack<double>::store_first(double* to, std::size_t count) const {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1U << count) - 1U), part[0]);
+}
+#else
+/// All bits of the lanes of part `i` that are among the first `count` of the pack.
+SF_INLINE __m256i first_floats(std::size_t count, std::size_t i) {
+  const __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                        _mm256_set1_epi32(static_cast<int>(i) * 8));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
+}
+SF_INLINE __m256i first_doubles(std::size_t count, std::size_t i) {
+  const __m256i lane = _mm256_add_epi64(_mm256_setr_epi64x(0, 1, 2, 3),
+                                        _mm256_set1_epi64x(static_cast<long long>(i) * 4));
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), lane);
+}
+template <>
+SF_INLINE Pack<float> Pack<float>::load_first(const float* from, std::size_t count) {
+  Pack pack;
+  for (std::size_t i = 0; i < kParts; ++i) {
+    pack.part[i] = _mm256_maskload_ps(from + i * kPartLanes, first_floats(count, i));
+  }
+  return pack;
+}
+template <>
+SF_INLINE void Pack<float>::store_first(float* to, std::size_t count) const {
+  for (std::size_t i = 0; i < kParts; ++i) {
+    _mm256_maskstore_ps(to + i * kPartLanes, first_floats(count, i), part[i]);
+  }
+}
+template <>
+SF_INLINE Pack<double> Pack<double>::load_first(const double* from, std::size_t count) {
+  Pack pack;
+  for (std::size_t i = 0; i < kParts; ++i) {
+    pack.part[i] = _mm256_maskload_pd(from + i * kPartLanes, first_doubles(count, i));
+  }
+  return pack;
+}
+template <>
+SF_INLINE void Pack<double>::store_first(double* to, std::size_t count) const {
+  for (std::size_t i = 0; i < kParts; ++i) {
+    _mm256_maskstore_pd(to + i * kPartLanes, first_doubles(count, i), part[i]);
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace sirenfeed::model

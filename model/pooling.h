@@ -14,14 +14,14 @@ class Pooling {
     Matrix<T> q;             // rotated [candidates, d]
     Matrix<T> k;             // rotated [history, d]
     Matrix<T> v;             // [history, d]
-    std::vector<T> weights;  // [range][heads, candidates, padded keys]
+    AlignedVector<T> weights;  // [range][heads, candidates, padded keys]
     Matrix<T> heads;
     Matrix<T> pooled;  // b [candidates, d]
     Matrix<T> bits;    // centred action bits [history, padded (A + 1)]
     Matrix<T> bits_transposed;
     Matrix<T> averaged;  // of one head [candidates, padded (A + 1)]
     Matrix<T> actions;   // B [candidates, H (A + 1)]
-    std::vector<T> d_weights;
+    AlignedVector<T> d_weights;
     Matrix<T> d_q;
     Matrix<T> d_k;
     Matrix<T> d_v;

@@ -88,7 +88,7 @@ struct BasicSequenceAttention<T>::Impl {
   Matrix<T> theta;
   Turns<T> turns;
   AttentionScratch<T> attention_scratch;
-  std::vector<T> weights;
+  AlignedVector<T> weights;
   std::vector<T> bias;
   std::vector<T> d_bias;
   View<const T> x;

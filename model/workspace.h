@@ -38,8 +38,8 @@ struct BasicWorkspace<T>::Impl {
   AttentionPlan block_plan;
   AttentionPlan pooling_plan;
   AttentionScratch<T> attention_scratch;
-  std::vector<T> logit_bias;
-  std::vector<T> d_logit_bias;
+  AlignedVector<T> logit_bias;
+  AlignedVector<T> d_logit_bias;
   std::vector<typename Block<T>::State> layers;
   typename Block<T>::Scratch block_scratch;
   InferTile<T> tile;

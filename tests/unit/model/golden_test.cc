@@ -312,7 +312,7 @@ TEST(GoldenParts, PoolingMatchesTheAuthors) {
   plan.slate_count = 1;
   plan.weights_size = 2 * 5 * kPadded;
   AttentionScratch<float> scratch;
-  std::vector<float> weights;
+  AlignedVector<float> weights;
   const Attention<float> attention(2, 8, fixture.at("attn_scale").to_number<double>());
   attention.forward({q.view(), k.view(), v.view(), empty.data(), nullptr}, plan, scratch, weights,
                     heads.view());
