@@ -216,6 +216,12 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   if (!file) give_up("cannot write " + path.string());
 }
 
+boost::json::value statistics_json(const model::Statistics& statistics) {
+  return boost::json::array{boost::json::value_from(statistics.context_mean),
+                            boost::json::value_from(statistics.context_std),
+                            boost::json::value_from(statistics.action_mean)};
+}
+
 /// SIZE-VARIANT/{model.safetensors, train_TOKENS.json, score_TOKENS.json, expected.json}
 void write_cases(const std::filesystem::path& folder) {
   for (const ModelSize& size : {kDefaultSize, kLargeSize}) {
@@ -232,16 +238,23 @@ void write_cases(const std::filesystem::path& folder) {
         const std::size_t batch = trainer->config().batch_examples;
         const auto examples = make_case_examples(kBatches * batch, tokens, kCandidates);
         const trainer::StepReport report = trainer->learn(batch_of(examples, 0, batch));
+        // The running statistics move with every step; the peer is given them.
+        boost::json::array statistics;
+        trainer::StepReport last = report;
+        for (std::size_t step = 1; step < kCheckedSteps; ++step) {
+          statistics.push_back(statistics_json(trainer->model().statistics));
+          last = trainer->learn(batch_of(examples, step % kBatches, batch));
+        }
         Scoring scoring(model, tokens);
         scoring.run();
         check_scores(scoring, size, variant);
         write_file(to / fmt::format("train_{}.json", tokens), examples_json(examples));
         write_file(to / fmt::format("score_{}.json", tokens), examples_json(scoring.examples()));
-        expected[std::to_string(tokens)] =
-            boost::json::object{{"loss", report.loss},
-                                {"gradient_norm", report.gradient_norm},
-                                {"batch", batch},
-                                {"logits", boost::json::value_from(scoring.logits())}};
+        expected[std::to_string(tokens)] = boost::json::object{
+            {"loss", report.loss},    {"gradient_norm", report.gradient_norm},
+            {"steps", kCheckedSteps}, {"statistics", std::move(statistics)},
+            {"last_loss", last.loss}, {"last_gradient_norm", last.gradient_norm},
+            {"batch", batch},         {"logits", boost::json::value_from(scoring.logits())}};
       }
       write_file(to / "expected.json", boost::json::serialize(expected));
     }

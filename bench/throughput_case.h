@@ -22,6 +22,8 @@ inline constexpr ModelSize kLargeSize{"large", 64, 4, 2};
 inline constexpr std::size_t kCandidates = 10;         // of a slate that is learned
 inline constexpr std::size_t kScoredCandidates = 500;  // of the slate that is scored
 inline constexpr std::size_t kBatches = 8;
+// Steps after which the two trainers are compared once more: every batch twice.
+inline constexpr std::size_t kCheckedSteps = 2 * kBatches;
 
 /// Weights moved away from their starts, so that every part of the model has its say.
 [[nodiscard]] model::Model make_case_model(const ModelSize& size, model::Variant variant);

@@ -162,6 +162,13 @@ class Ranker(nn.Module):
         self.register_buffer("std", tensors["context.std"].clamp(min=1e-3))
         self.register_buffer("action_mean", tensors["action.mean"])
 
+    @torch.no_grad()
+    def set_statistics(self, context_mean, context_std, action_mean):
+        """Running statistics as our trainer has them after a step; they take no gradient."""
+        self.mean.copy_(torch.tensor(context_mean))
+        self.std.copy_(torch.tensor(context_std).clamp(min=1e-3))
+        self.action_mean.copy_(torch.tensor(action_mean))
+
     def dense_parameters(self):
         tables = {id(p) for p in self.tables.parameters()}
         return [p for p in self.parameters() if id(p) not in tables]

@@ -16,6 +16,9 @@ import torch
 import model as peer
 
 TOLERANCE = 1e-4
+# After sixteen steps: Adam's first steps go by the sign of a gradient, so rounding moves weights whose gradient is
+# about nought. Without the moving statistics, or with a fifth more row rate, the loss is off by 6e-3 and more.
+LAST_TOLERANCE = 1e-3
 
 
 def require(held, what):
@@ -30,6 +33,7 @@ class Training:
         examples = json.loads((folder / f"train_{tokens}.json").read_text())
         size = expected["batch"]
         self.batches = [peer.make_batch(ranker, examples[i:i + size]) for i in range(0, len(examples), size)]
+        self.ranker = ranker
         self.exposures = self.batches[0]["label"].shape[0] * self.batches[0]["label"].shape[1]
         self.loss = peer.TrainingLoss(ranker)
         if mode == "compile":
@@ -38,12 +42,23 @@ class Training:
             pad_batches(self.batches)
         self.optimizer = peer.Optimizer(ranker)
         self.next = 0
+        self.difference = 0.0
+        self.check("first", expected["loss"], expected["gradient_norm"], TOLERANCE)
+        for means in expected["statistics"]:
+            self.ranker.set_statistics(*means)
+            if self.next < expected["steps"] - 1:
+                self.run()
+        self.check("last", expected["last_loss"], expected["last_gradient_norm"], LAST_TOLERANCE)
+
+    def check(self, which, expected_loss, expected_norm, tolerance):
+        """Takes a step: its loss and gradient must be ours, which came after the same steps."""
         loss = self.run()
-        self.difference = abs(loss - expected["loss"])
         norm = float(self.optimizer.norm)
-        require(self.difference <= TOLERANCE, f"loss {loss}, ours {expected['loss']}")
-        require(abs(norm / expected["gradient_norm"] - 1) <= 1e-3,
-                f"gradient norm {norm}, ours {expected['gradient_norm']}")
+        difference = abs(loss - expected_loss)
+        self.difference = max(self.difference, difference)
+        require(difference <= tolerance, f"loss of the {which} step {loss}, ours {expected_loss}")
+        require(abs(norm / expected_norm - 1) <= 10 * tolerance,
+                f"gradient norm of the {which} step {norm}, ours {expected_norm}")
 
     def run(self):
         batch = self.batches[self.next % len(self.batches)]

@@ -2,16 +2,19 @@
 // the join of actions to impressions within ten minutes of event time, and decayed counters of three entities
 // (user, item, author), frozen into an example that leaves when its window has closed.
 //
-//   java -cp … Fold BROKERS TOPIC_PREFIX EVENTS STATE_DIR
+//   java -cp … Fold BROKERS TOPIC_PREFIX EVENTS STATE_DIR SECONDS_MAX
 //
 // Defaults of Kafka Streams throughout: at-least-once, caches of 10 MB over every store, changelogs on, commits
 // every 30 s. It is spared what the other side does besides: duplicates, validation, the catalog's other fields,
 // seen sets, pairs of user and topic, dead letters. One partition each, so that nothing has to be repartitioned.
-// Prints one JSON object when EVENTS records are through.
+// Prints one JSON object when EVENTS records are through: seconds by the clock and of processor time, all threads, from
+// the first record on. Ends with a message where SECONDS_MAX did not suffice.
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
+import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -23,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -142,8 +146,9 @@ public final class Fold {
     }
   }
 
-  static long processed, exposures, actionsJoined, actionsUnjoined, examples, clickLabels, firstNs, lastNs;
-  static long eventsExpected;
+  static volatile long processed;
+  static long exposures, actionsJoined, actionsUnjoined, examples, clickLabels, eventsExpected;
+  static long firstNs, lastNs, firstCpuNs, lastCpuNs;
   static final CountDownLatch DONE = new CountDownLatch(1);
 
   static final class Folder implements Processor<String, Event, String, byte[]> {
@@ -165,7 +170,10 @@ public final class Fold {
 
     @Override
     public void process(Record<String, Event> record) {
-      if (processed++ == 0) firstNs = System.nanoTime();
+      if (++processed == 1) {
+        firstNs = System.nanoTime();
+        firstCpuNs = cpuNs();
+      }
       Event event = record.value();
       switch (event.kind) {
         case ITEM -> authors.put(event.item, event.author == null ? "" : event.author);
@@ -175,6 +183,7 @@ public final class Fold {
       if (processed == eventsExpected) {
         close(Long.MAX_VALUE);
         lastNs = System.nanoTime();
+        lastCpuNs = cpuNs();
         context.commit();
         DONE.countDown();
       }
@@ -253,6 +262,15 @@ public final class Fold {
     }
   }
 
+  static long cpuNs() {
+    return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
+  }
+
+  static void giveUp(String why) {
+    System.err.printf("Fold: %s; %d of %d events are through%n", why, processed, eventsExpected);
+    Runtime.getRuntime().halt(1);
+  }
+
   static final int ENTRY_BYTES = 17;  // hash of the item, time, bits of the actions
 
   static long hash(String text) {
@@ -289,6 +307,7 @@ public final class Fold {
   public static void main(String[] arguments) throws Exception {
     String prefix = arguments[1];
     eventsExpected = Long.parseLong(arguments[2]);
+    long secondsMax = Long.parseLong(arguments[4]);
     Properties config = new Properties();
     config.put(StreamsConfig.APPLICATION_ID_CONFIG, prefix + "fold");
     config.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
@@ -314,13 +333,16 @@ public final class Fold {
       return null;
     });
     streams.start();
-    DONE.await();
-    streams.close(Duration.ofSeconds(60));  // flushes stores and changelogs, commits
+    if (!DONE.await(secondsMax, TimeUnit.SECONDS)) giveUp("not done within " + secondsMax + " s");
+    // Flushes stores and changelogs, commits.
+    if (!streams.close(Duration.ofSeconds(secondsMax))) giveUp("not closed within " + secondsMax + " s");
     long committedNs = System.nanoTime();
+    long committedCpuNs = cpuNs();
     System.out.printf(
         "{\"events\":%d,\"exposures\":%d,\"joined\":%d,\"unjoined\":%d,\"examples\":%d,\"click_labels\":%d,"
-            + "\"seconds\":%.3f,\"seconds_committed\":%.3f}%n",
+            + "\"seconds\":%.3f,\"seconds_committed\":%.3f,\"cpu_seconds\":%.3f,\"cpu_seconds_committed\":%.3f}%n",
         processed, exposures, actionsJoined, actionsUnjoined, examples, clickLabels, (lastNs - firstNs) / 1e9,
-        (committedNs - firstNs) / 1e9);
+        (committedNs - firstNs) / 1e9, (lastCpuNs - firstCpuNs) / 1e9, (committedCpuNs - firstCpuNs) / 1e9);
+    System.exit(0);  // whatever thread is left
   }
 }
