@@ -5,10 +5,10 @@
 
 Without --python it makes a virtual environment in BUILD/torch_peer and installs torch and numpy there with pip. Every
 answer of PyTorch's is checked against ours first (logits and the first step's loss within 1e-4, the loss after
-sixteen steps within 1e-3), on weights and inputs that throughput_bench --write made. Then every contender has its turn in each round, and a figure is the median over the
-rounds. With one thread it is the processor time of a run: on an idle machine the time it takes, on a busy one without
-the others' share. With two it is the fastest run of a turn. PyTorch's best is the better one of eager and
-torch.compile. Exit code 1 when an answer differs; a missed bar is printed.
+sixteen steps within 1e-3), on weights and inputs that throughput_bench --write made. Then every contender has its turn
+in each round, and a figure is the median over the rounds. With one thread it is the processor time of a run: on an idle
+machine the time it takes, on a busy one without the others' share. With two it is the fastest run of a turn. PyTorch's
+best is the better one of eager and torch.compile. Exit code 1 when an answer differs; a missed bar is printed.
 """
 import argparse
 import json

@@ -18,6 +18,10 @@ namespace {
 void check_example(const DecodedExample& decoded, const ExampleSchema& schema) {
   const model::Slate& slate = decoded.slate;
   const std::size_t candidates = slate.candidates.size();
+  if (decoded.erased) {  // identity and order alone
+    SF_CHECK(candidates == 0 && slate.history.empty() && decoded.labels.label.empty());
+    return;
+  }
   SF_CHECK(candidates > 0 && decoded.item_ids.size() == candidates);
   SF_CHECK(slate.context.size() == candidates * schema.context_names.size());
   SF_CHECK(decoded.labels.label.size() == candidates * schema.tasks.size());
