@@ -424,6 +424,23 @@ base::Result<void> Store::backup_to(const std::string& dir_to) const {
   return {};
 }
 
+base::Result<Store::Memory> Store::memory() const {
+  SF_ASSIGN(const auto open, impl_->database());
+  Memory memory;
+  memory.cache_bytes = impl_->cache->GetUsage();
+  for (rocksdb::ColumnFamilyHandle* handle : open->handles) {
+    std::uint64_t bytes = 0;
+    if (open->db->GetIntProperty(handle, rocksdb::DB::Properties::kSizeAllMemTables, &bytes)) {
+      memory.memtable_bytes += bytes;
+    }
+    if (open->db->GetIntProperty(handle, rocksdb::DB::Properties::kEstimateTableReadersMem,
+                                 &bytes)) {
+      memory.table_reader_bytes += bytes;
+    }
+  }
+  return memory;
+}
+
 ExpiryFloors& Store::floors() { return impl_->floors; }
 const std::string& Store::dir() const { return impl_->config.dir; }
 

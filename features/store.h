@@ -63,6 +63,15 @@ class Store {
   base::Result<void> sync();
   /// Takes what was deleted or has expired out of the files now, instead of some time.
   base::Result<void> compact();
+
+  /// What RocksDB holds now. The cache has the blocks of data, indexes and filters and is charged
+  /// for the memtables; table_readers is what lies outside of it.
+  struct Memory {
+    std::uint64_t cache_bytes = 0;
+    std::uint64_t memtable_bytes = 0;  // also within cache_bytes
+    std::uint64_t table_reader_bytes = 0;
+  };
+  [[nodiscard]] base::Result<Memory> memory() const;
   /// Opens the database again where a write has failed and the disk takes bytes again. Whether the
   /// failed batch is in it is known only then: what was read before must be read anew when
   /// generation() has changed. Waits for reads under way. Threads: any; one at a time does it.

@@ -1,6 +1,7 @@
 #include "trainer/replay_buffer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -36,6 +37,7 @@ void ReplayBuffer::add(std::span<const float> c, std::span<const float> label,
         std::max(static_cast<double>(rows_max_) / static_cast<double>(seen_), admit_min_);
     if (admission_.uniform() >= admit) return;
     row = admission_.below(rows_max_);
+    forget(row);
   } else {
     // By hand, so that memory stays within the bound: a vector would double beyond it.
     if (data_.size() == data_.capacity()) {
@@ -47,6 +49,37 @@ void ReplayBuffer::add(std::span<const float> c, std::span<const float> label,
   to = std::copy(c.begin(), c.end(), to);
   to = std::copy(label.begin(), label.end(), to);
   std::copy(weight.begin(), weight.end(), to);
+  index(row);
+}
+
+namespace {
+
+std::uint64_t hash_of(std::span<const float> c) {
+  return base::xxh3_64({reinterpret_cast<const char*>(c.data()), c.size_bytes()});
+}
+
+}  // namespace
+
+void ReplayBuffer::index(std::size_t row) {
+  by_features_.emplace(hash_of(c(row)), static_cast<std::uint32_t>(row));
+}
+
+void ReplayBuffer::forget(std::size_t row) {
+  const auto [begin, end] = by_features_.equal_range(hash_of(c(row)));
+  const auto found = std::find_if(begin, end, [&](const auto& held) { return held.second == row; });
+  SF_CHECK(found != end);
+  by_features_.erase(found);
+}
+
+void ReplayBuffer::relabel(std::span<const float> c, std::size_t task) {
+  const auto [begin, end] = by_features_.equal_range(hash_of(c));
+  std::optional<std::size_t> first;
+  for (auto it = begin; it != end; ++it) {
+    const std::size_t row = it->second;
+    const bool same = std::equal(c.begin(), c.end(), this->c(row).begin());
+    if (same && label(row)[task] == 0 && row < first.value_or(row + 1)) first = row;
+  }
+  if (first) data_[*first * stride() + shape_.contexts + task] = 1;
 }
 
 std::size_t ReplayBuffer::rows() const { return data_.size() / stride(); }
@@ -81,6 +114,8 @@ base::Result<void> ReplayBuffer::restore(std::string_view& bytes) {
                       "replay buffer of {} values after {} rows, expected {} rows of {}",
                       data_.size(), seen_, expected, stride());
   }
+  by_features_.clear();
+  for (std::size_t row = 0; row < rows(); ++row) index(row);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -22,10 +23,15 @@ class ReplayBuffer {
     std::size_t contexts = 0;  // c of a row, before standardisation
     std::size_t tasks = 0;     // label and weight of each
   };
-  /// Holds as many rows as fit `bytes_max`, at least one. Equal seeds and rows give equal bytes.
+  /// Holds as many rows as fit `bytes_max`, at least one; the index that finds them again takes
+  /// some 40 bytes a row beside it. Equal seeds and rows give equal bytes.
   ReplayBuffer(const Shape& shape, std::size_t bytes_max, double admit_min, std::uint64_t seed);
 
   void add(std::span<const float> c, std::span<const float> label, std::span<const float> weight);
+
+  /// A late label: the row of these features, if it is held and does not have it yet, gets it. Of
+  /// several such rows the one that lies first.
+  void relabel(std::span<const float> c, std::size_t task);
 
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] std::size_t rows_max() const { return rows_max_; }
@@ -47,6 +53,8 @@ class ReplayBuffer {
   [[nodiscard]] base::Result<void> restore(std::string_view& bytes);
 
  private:
+  void index(std::size_t row);
+  void forget(std::size_t row);
   [[nodiscard]] std::size_t stride() const { return shape_.contexts + 2 * shape_.tasks; }
 
   Shape shape_;
@@ -54,7 +62,8 @@ class ReplayBuffer {
   double admit_min_;
   Random admission_;
   std::uint64_t seen_ = 0;
-  std::vector<float> data_;  // [rows, contexts + 2 tasks]
+  std::vector<float> data_;                                            // [rows, contexts + 2 tasks]
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_features_;  // hash of c → row
 };
 
 }  // namespace sirenfeed::trainer

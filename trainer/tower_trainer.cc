@@ -233,6 +233,7 @@ struct TowerTrainer::Impl {
   std::vector<float> column;
 
   void remember(const model::Model& model, std::span<const DecodedExample* const> batch);
+  void relabel(const DecodedExample& example, std::size_t width);
   void estimate_edges(model::Statistics& statistics);
 };
 
@@ -276,12 +277,25 @@ void TowerTrainer::Impl::remember(const model::Model& model,
   const std::size_t width = model.config.context_row_width();
   const std::size_t tasks = model.config.n_tasks();
   for (const DecodedExample* example : batch) {
-    if (example->labels.correction) continue;
+    if (example->labels.correction) {
+      relabel(*example, width);
+      continue;
+    }
     for (std::size_t c = 0; c < example->slate.candidates.size(); ++c) {
       replay->add(std::span(example->slate.context).subspan(c * width, width),
                   std::span(example->labels.label).subspan(c * tasks, tasks),
                   std::span(example->labels.weight).subspan(c * tasks, tasks));
     }
+  }
+}
+
+// The row of a corrected cell is no negative any more. Its inputs are those of the exposure.
+void TowerTrainer::Impl::relabel(const DecodedExample& example, std::size_t width) {
+  const std::size_t tasks = example.labels.label.size() / example.slate.candidates.size();
+  for (std::size_t cell = 0; cell < example.labels.label.size(); ++cell) {
+    if (example.labels.weight[cell] == 0 || example.labels.label[cell] == 0) continue;
+    replay->relabel(std::span(example.slate.context).subspan(cell / tasks * width, width),
+                    cell % tasks);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Trains the towers beside the transformer, each on its own BCE of all tasks: the counter tower by
 // Adam on every batch and then on batches of replayed rows, the cross tower by Adagrad. A late
-// correction is learned from, but not replayed.
+// correction is learned from; the row that it corrects is replayed with its new label.
 #include <memory>
 #include <span>
 #include <string>

@@ -50,6 +50,37 @@ TEST(ReplayBuffer, WithAFloorItForgets) {
   EXPECT_NEAR(sum / 100, 200, 100);  // capacity / floor
 }
 
+TEST(ReplayBuffer, ALateLabelFindsItsRowAndNoOther) {
+  ReplayBuffer buffer(kShape, 40 * kRowBytes, 1.0, 3);
+  const std::array<float, 1> zero{0};
+  const std::array<float, 1> one{1};
+  const auto row_of = [](float number) { return std::array<float, 2>{number, 0}; };
+  for (int i = 0; i < 400; ++i) buffer.add(row_of(static_cast<float>(i)), zero, one);
+  std::string bytes;
+  buffer.append_to(bytes);
+  ReplayBuffer restored(kShape, 40 * kRowBytes, 1.0, 99);
+  std::string_view rest = bytes;
+  ASSERT_TRUE(restored.restore(rest));
+  for (ReplayBuffer* held : {&buffer, &restored}) {
+    for (int i = 0; i < 400; i += 2) held->relabel(row_of(static_cast<float>(i)), 0);  // most gone
+    for (std::size_t row = 0; row < held->rows(); ++row) {
+      const bool even = static_cast<int>(held->c(row)[0]) % 2 == 0;
+      EXPECT_EQ(held->label(row)[0], even ? 1.0F : 0.0F) << held->c(row)[0];
+    }
+  }
+}
+
+TEST(ReplayBuffer, OfEqualRowsOneIsRelabelledAtATime) {
+  ReplayBuffer buffer(kShape, 40 * kRowBytes, 1.0, 3);
+  const std::array<float, 2> c{7, 7};
+  const std::array<float, 1> zero{0};
+  for (int i = 0; i < 3; ++i) buffer.add(c, zero, zero);
+  buffer.relabel(c, 0);
+  buffer.relabel(c, 0);
+  EXPECT_EQ(buffer.label(0)[0] + buffer.label(1)[0] + buffer.label(2)[0], 2.0F);
+  EXPECT_EQ(buffer.label(2)[0], 0.0F);
+}
+
 TEST(ReplayBuffer, ARestoredBufferGoesOnAlike) {
   ReplayBuffer buffer(kShape, 50 * kRowBytes, 0.1, 3);
   for (int i = 0; i < 130; ++i) add_number(buffer, static_cast<float>(i));
