@@ -176,11 +176,15 @@ base::Result<void> run_train(const TrainOptions& options, const Settings& settin
   base::log_info("training; metrics at {}/metrics", server->url());
   base::Result<void> ended;
   if (settings.trainer.until_end) {
-    const std::stop_callback ask(stop, [&node] { node->stop(); });
+    const std::stop_callback ask(stop, [&log, &node] {
+      log->stop_waiting();
+      node->stop();
+    });
     ended = node->run();
   } else {
     node->start();
     ended = watch(node.get(), stop);
+    log->stop_waiting();
     node->stop();
   }
   const trainer::TrainStatus status = node->status();

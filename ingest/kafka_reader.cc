@@ -21,6 +21,8 @@ constexpr auto kProbeWait = milliseconds(200);
 constexpr auto kEndQueryWait = milliseconds(1'000);
 constexpr auto kEndRetry = milliseconds(20);
 constexpr auto kFirstAssignmentWait = milliseconds(5'000);
+constexpr auto kCloseWait = milliseconds(3'000);
+constexpr int kClosePollMs = 20;
 /// Records of a paused partition that are kept here, because librdkafka drops what it has fetched
 /// of a partition that it pauses, and fetches it again.
 constexpr std::size_t kHeldBytesMax = 4U << 20U;
@@ -66,6 +68,7 @@ class Reader final : public LogReader {
   static void on_error(rd_kafka_t* client, int error, const char* reason, void* self) noexcept;
   void rebalance(bool assigned, std::span<const Partition> partitions);
   [[nodiscard]] bool safe_to_destroy();
+  [[nodiscard]] bool close_in_time();
   void note_fatal_error();
 
   base::Result<Input*> find(TopicPartition source);
@@ -152,13 +155,30 @@ bool Reader::safe_to_destroy() {
 Reader::~Reader() {
   if (!client_) return;
   closing_ = true;
-  if (!safe_to_destroy()) {
-    base::log_warning("kafka reader {}: left its client behind, which waits for the group",
-                      options_.name);
-    (void)client_.release();  // nothing of ours is called without a poll
-    return;
+  if (safe_to_destroy() && close_in_time()) return;
+  // Also rd_kafka_destroy_flags() without closing may wait for ever then.
+  base::log_warning("kafka reader {}: left its client behind, which waits for the group",
+                    options_.name);
+  (void)client_.release();  // nothing of ours is called without a poll
+}
+
+/// rd_kafka_consumer_close() waits for the group's coordinator, for ever where no broker comes back
+/// and the group had just been joined. May still call on_revoked.
+bool Reader::close_in_time() {
+  const KafkaPtr<rd_kafka_queue_t> queue(rd_kafka_queue_new(client_.get()));
+  const KafkaPtr<rd_kafka_error_t> refused(
+      rd_kafka_consumer_close_queue(client_.get(), queue.get()));
+  if (refused) return true;  // it was never open
+  const auto deadline = Steady::now() + kCloseWait;
+  while (rd_kafka_consumer_closed(client_.get()) == 0) {
+    if (Steady::now() > deadline) return false;
+    const KafkaPtr<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), kClosePollMs));
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) {
+      on_rebalance(client_.get(), rd_kafka_event_error(event.get()),
+                   rd_kafka_event_topic_partition_list(event.get()), this);
+    }
   }
-  rd_kafka_consumer_close(client_.get());  // may still call on_revoked
+  return true;
 }
 
 // --- assignment ----------------------------------------------------------------------------------
