@@ -81,6 +81,19 @@ class BrokerCrashTest(EndToEndTest):
                         examples.without_duplicates(quiet.examples()), "the examples differ")
         self.assertTrue(disturbed.model_bytes() == quiet.model_bytes(), "the final model's bytes differ")
 
+    def test_a_stop_without_a_broker_ends_by_itself(self):
+        replay = Replay(self, self.broker, "gone", [])
+        replay.create_topics()
+        replay.publish(events_file(self.folder / "some.ndjson", "some", 20), "events")
+        serve, train = replay.serve(), replay.train()
+        serve.wait_caught_up()
+        train.url()
+        self.broker.kill()
+        self.addCleanup(self.broker.start)
+        time.sleep(2)  # long enough for a question to the broker to be under way
+        self.stop_in_time(serve)
+        self.stop_in_time(train)
+
     def test_topics_made_anew_stop_the_node_and_a_rebuild_goes_on(self):
         replay = Replay(self, self.broker, "anew", ["--features.join_window_ms", 600_000])
         replay.create_topics()
