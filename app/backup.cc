@@ -82,6 +82,18 @@ base::Result<void> back_up_stopped(const Settings& settings, const std::string& 
   return back_up_owned(node->state(), node->log_or_null(), settings.log_dir(), dir);
 }
 
+/// What would be served now, and what once nothing is pinned any more, with the deltas below them.
+base::Result<void> verify_models(const model::ModelStoreReader& copy) {
+  SF_ASSIGN(const auto wanted, copy.wanted());
+  SF_ASSIGN(const auto versions, copy.list());
+  if (!wanted || versions.empty()) {
+    return fail(ErrorCode::kNotFound, "no version of the model is there");
+  }
+  SF_TRY(copy.load(*wanted));
+  if (versions.back().version != *wanted) SF_TRY(copy.load(versions.back().version));
+  return {};
+}
+
 // The newest version and those before it; a publisher or its clean-up may be at work.
 base::Result<bool> back_up_models(const std::string& from, const fs::path& to) {
   const model::ModelStoreReader source(from);
@@ -103,11 +115,13 @@ base::Result<bool> back_up_models(const std::string& from, const fs::path& to) {
       if (!linked && linked.error().code != ErrorCode::kNotFound) return fail(linked.error());
     }
     const model::ModelStoreReader copy(to.string());
-    const auto version = copy.wanted();
-    if (!version || !*version) continue;
-    const auto loaded = copy.load(**version);
-    if (loaded) return true;
-    done = fail(loaded.error());
+    done = verify_models(copy);
+    if (done) return true;
+  }
+  if (const auto original = verify_models(source); !original) {
+    // Not of the copying: a damaged version must not keep the rest from being backed up.
+    base::log_warning("{}: copied as it is: {}", from, original.error().message);
+    return true;
   }
   return fail(ErrorCode::kStorage, "{}: the models change faster than they can be copied{}{}", from,
               done ? "" : ": ", done ? "" : done.error().message);

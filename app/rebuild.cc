@@ -28,7 +28,8 @@ using base::fail;
 using ingest::Topic;
 
 constexpr std::chrono::milliseconds kPoll{200};
-constexpr std::array kInputs = {Topic::kItems, Topic::kUsers, Topic::kImpressions, Topic::kClicks};
+constexpr std::array kInputs = {Topic::kItems, Topic::kUsers, Topic::kRequests, Topic::kImpressions,
+                                Topic::kClicks};
 
 /// Every retained record of a topic, in the order of each partition.
 base::Result<void> read_topic(ingest::EventLog& log, Topic topic,
@@ -82,7 +83,8 @@ class RebuildSink final : public ingest::EventSink {
       std::uint64_t left_out = 0;
       for (ingest::InputRecord& record : batch) {
         if (!skips(record)) continue;
-        left_out += std::holds_alternative<ingest::EventBody>(record.content) ? 1 : 0;
+        const bool event = std::holds_alternative<ingest::EventBody>(record.content);
+        left_out += event && record.source.topic != Topic::kRequests ? 1 : 0;
         // Passed, counted as rejected, without a dead letter.
         record.content = ingest::Rejection{ingest::RejectReason::kTooOld, "left out of a rebuild"};
       }
@@ -131,8 +133,10 @@ base::Result<std::vector<std::string>> find_missing(ingest::EventLog& log, std::
       SF_ASSIGN(const auto bounds, log.bounds({topic, p}));
       total += static_cast<std::uint64_t>(bounds.next - bounds.first);
       if (bounds.first == 0) continue;
-      missing.push_back(fmt::format("{}/{}: offsets 0 to {} are no longer in the log",
-                                    ingest::topic_name(topic), p, bounds.first - 1));
+      missing.push_back(fmt::format(
+          "{}/{}: offsets 0 to {} are no longer in the log{}", ingest::topic_name(topic), p,
+          bounds.first - 1,
+          topic == Topic::kRequests ? ": impressions that name them get recomputed features" : ""));
     }
   }
   return missing;

@@ -61,6 +61,40 @@ TEST_F(BackupTest, WhatIsRestoredElsewhereIsWhatWasBackedUp) {
   EXPECT_EQ(canonical(other), canonical(settings_));
 }
 
+TEST_F(BackupTest, ModelsComeWithTheirDeltasAndWithWhatIsPinned) {
+  model::Model model = *model::make_model(settings_.model);
+  for (model::Key key = 1; key <= 3'000; ++key) {
+    model.table(model::TableId::kItem).find_or_create(key * 0x9E3779B97F4A7C15ULL);
+  }
+  auto store = model::ModelStoreWriter::open({.dir = settings_.models_dir()});
+  ASSERT_TRUE(store);
+  for (int version = 1; version <= 4; ++version) {
+    model.dense[0] += 1e-3F;
+    ASSERT_TRUE(store->publish(model, version));
+  }
+  model::ModelStoreReader source(settings_.models_dir());
+  ASSERT_TRUE(source.pin(2));
+  const std::string newest = "/versions/4/delta.safetensors";
+  ASSERT_TRUE(fs::exists(settings_.models_dir() + newest));
+  ASSERT_FALSE(fs::exists(settings_.models_dir() + "/versions/4/model.safetensors"));
+
+  ASSERT_TRUE(make_backup(settings_, backup_));
+  const Settings other = settings_for(dir_ + "/other");
+  ASSERT_TRUE(restore_backup(other, backup_, /*replace=*/false));
+  model::ModelStoreReader restored(other.models_dir());
+  EXPECT_EQ(restored.pinned().value(), 2U);
+  ASSERT_TRUE(restored.unpin());
+  EXPECT_EQ(restored.wanted().value(), 4U);
+  const auto snapshot = restored.load(4);
+  ASSERT_TRUE(snapshot) << snapshot.error().message;
+  EXPECT_EQ((*snapshot)->model.dense[0], model.dense[0]);
+
+  // One that is damaged in the store does not keep the rest from being backed up.
+  ASSERT_TRUE(model::write_file(settings_.models_dir() + newest, "damaged"));
+  ASSERT_TRUE(make_backup(settings_, dir_ + "/second"));
+  EXPECT_TRUE(model::ModelStoreReader(dir_ + "/second/models").load(3));
+}
+
 TEST_F(BackupTest, AFolderThatIsNotEmptyIsRefusedOnBothSides) {
   append(settings_, visits(0, 10));
   catch_up(settings_);
