@@ -25,6 +25,10 @@ void MetricWindow::add(float probability, bool label) {
   ++total_;
 }
 
+void MetricWindow::relabel(std::uint64_t n) {
+  if (n < total_ && total_ - n <= label_.size()) label_[n % cells_max_] = 1;
+}
+
 WindowFigures MetricWindow::figures() const {
   const std::vector<double> probability(probability_.begin(), probability_.end());
   const Scored scored{.probability = probability, .label = label_};

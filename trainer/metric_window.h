@@ -24,6 +24,9 @@ class MetricWindow {
  public:
   explicit MetricWindow(std::size_t cells_max);
   void add(float probability, bool label);
+  /// The cell that the n-th add() (from 0) made turns out positive; nothing where it has left.
+  void relabel(std::uint64_t n);
+  [[nodiscard]] std::uint64_t cells_total() const { return total_; }
   /// O(n log n) in the cells of the window.
   [[nodiscard]] WindowFigures figures() const;
 

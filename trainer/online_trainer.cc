@@ -1,11 +1,14 @@
 #include "trainer/online_trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "model/calibration.h"
 #include "model/model.h"
@@ -66,6 +69,8 @@ struct OnlineTrainer::Impl {
   TowerTrainer towers;
   std::vector<MetricWindow> windows;          // a task
   std::vector<MetricWindow> counter_windows;  // likewise; empty without the counter tower
+  // Cells that a correction may still turn: their task and number in its windows.
+  std::unordered_map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> fake_negatives;
   Counts counts;
 
   Impl(const model::Model& start, const StepConfig& step, std::unique_ptr<const model::Ranker> made)
@@ -90,6 +95,8 @@ struct OnlineTrainer::Impl {
   void step(const BatchResult& result, double norm, base::UnixMs now_ms, StepReport& report);
   void make_room(std::size_t table, std::span<const model::Key> keys, StepReport& report);
   void note_scores(std::span<const DecodedExample* const> batch, const BatchResult& result);
+  void remember_cell(const DecodedExample& example, std::size_t cell, std::size_t task);
+  void relabel(const DecodedExample& example);
   void expire_rows(StepReport& report);
 };
 
@@ -151,6 +158,43 @@ void OnlineTrainer::Impl::make_room(std::size_t table, std::span<const model::Ke
                  model.tables[table].name(), config.rows_max, evicted);
 }
 
+namespace {
+
+std::uint64_t cell_hash(const ExampleIdentity& identity, std::size_t cell) {
+  const std::array<std::int64_t, 4> parts = {identity.impression_partition,
+                                             identity.impression_offset, identity.part,
+                                             static_cast<std::int64_t>(cell)};
+  return base::xxh3_64({reinterpret_cast<const char*>(parts.data()), sizeof parts});
+}
+
+}  // namespace
+
+// A fake negative's score was made before it was learned; its label may come later. Not in the
+// checkpoint: after a restart, positives of earlier examples are missing in the metrics.
+void OnlineTrainer::Impl::remember_cell(const DecodedExample& example, std::size_t cell,
+                                        std::size_t task) {
+  const std::size_t cells_max = config.metric_window_cells * windows.size();
+  if (fake_negatives.size() >= 2 * cells_max) {
+    std::erase_if(fake_negatives, [&](const auto& entry) {
+      const auto& [k, n] = entry.second;
+      return windows[k].cells_total() - n > config.metric_window_cells;
+    });
+  }
+  fake_negatives[cell_hash(example.identity, cell)] = {task, windows[task].cells_total()};
+}
+
+void OnlineTrainer::Impl::relabel(const DecodedExample& example) {
+  for (std::size_t cell = 0; cell < example.labels.weight.size(); ++cell) {
+    if (example.labels.weight[cell] == 0) continue;
+    const auto found = fake_negatives.find(cell_hash(example.identity, cell));
+    if (found == fake_negatives.end()) continue;
+    const auto& [task, n] = found->second;
+    windows[task].relabel(n);
+    if (!counter_windows.empty()) counter_windows[task].relabel(n);
+    fake_negatives.erase(found);
+  }
+}
+
 // Progressive metrics, calibration and running statistics of the batch, in its order. A correction
 // was scored and counted when it was revision 0.
 void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> batch,
@@ -165,12 +209,16 @@ void OnlineTrainer::Impl::note_scores(std::span<const DecodedExample* const> bat
     const auto z = std::span(result.mean).subspan(begin, result.row_begin[i + 1] * tasks - begin);
     if (kind == CalibrationKind::kScaleBias) calibrator.add(model.calibration, z, example.labels);
     if (kind == CalibrationKind::kIsotonic) isotonic.add(model.calibration, z, example.labels);
-    if (correction) continue;
+    if (correction) {
+      relabel(example);
+      continue;
+    }
     for (std::size_t cell = 0; cell < z.size(); ++cell) {
       if (example.labels.weight[cell] == 0) continue;
       const std::size_t k = cell % tasks;
       const bool label = example.labels.label[cell] > 0.5F;
       const double logit = model::calibrated(model.calibration, k, z[cell]);
+      if (example.labels.fake_negatives) remember_cell(example, cell, k);
       windows[k].add(static_cast<float>(model::sigmoid(logit)), label);
       if (counter_windows.empty()) continue;
       counter_windows[k].add(static_cast<float>(model::sigmoid(result.counter[begin + cell])),

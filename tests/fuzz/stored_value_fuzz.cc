@@ -14,6 +14,7 @@
 #include "features/item_side.h"
 #include "features/partition_state.h"
 #include "features/residual_counter.h"
+#include "features/served_inputs.h"
 #include "features/user_state.h"
 
 using namespace sirenfeed;
@@ -100,6 +101,9 @@ void check_one(std::uint8_t choice, std::string_view value) {
       return check(value, InputPosition::decode,
                    [](const InputPosition& position) { return position.encode(); });
     case 4:
+      check(value, HeldRequest::decode,
+            [](const HeldRequest& request) { return request.encode(); });
+      (void)decode_served_inputs(value);
       return check(value, decode_held, encode_held);
     case 5:
       return check(value, decode_labels, [](const Pending& pending) {

@@ -1,6 +1,7 @@
 // A late action's example: what it does to the gradient and the model, to the last formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/ranker.h"
@@ -92,6 +93,46 @@ TEST(Correction, TheModelTakesOneStepOfAdamAlongIt) {
   // No exposure counts twice: neither in the metrics nor in the calibration.
   EXPECT_EQ(trainer->progressive()[kLike].cells_total, 0U);
   EXPECT_EQ(trainer->model().calibration.bias, start.calibration.bias);
+}
+
+// The same examples as they come with fake negatives: revision 0 all negative, then a correction
+// for every positive cell.
+TEST(FakeNegatives, TheMetricsAreThoseOfTheLabelsThatCameLater) {
+  const auto labelled = testing::decode_all(testing::make_examples({.examples = 64}));
+  std::vector<DecodedExample> stream;
+  std::size_t positives = 0;
+  for (const DecodedExample& example : labelled) {
+    DecodedExample shown = example;
+    shown.labels.fake_negatives = true;
+    std::fill(shown.labels.label.begin(), shown.labels.label.end(), 0.0F);
+    stream.push_back(shown);
+  }
+  for (const DecodedExample& example : labelled) {
+    for (std::size_t cell = 0; cell < example.labels.label.size(); ++cell) {
+      if (example.labels.label[cell] == 0) continue;
+      positives += cell % testing::small_schema().tasks.size() == 0 ? 1 : 0;
+      DecodedExample correction = example;
+      correction.identity.revision = 1;
+      correction.labels.fake_negatives = correction.labels.correction = true;
+      std::fill(correction.labels.weight.begin(), correction.labels.weight.end(), 0.0F);
+      correction.labels.weight[cell] = 1;
+      stream.push_back(correction);
+    }
+  }
+  ASSERT_GT(positives, 5U);
+  auto trainer = *OnlineTrainer::create(testing::small_model(), testing::small_step());
+  for (std::size_t begin = 0; begin < stream.size(); begin += 16) {
+    std::vector<const DecodedExample*> batch;
+    for (std::size_t i = begin; i < std::min(stream.size(), begin + 16); ++i) {
+      batch.push_back(&stream[i]);
+    }
+    ASSERT_TRUE(trainer->learn(batch).learned);
+  }
+  const WindowFigures click = trainer->progressive()[0];
+  std::size_t cells = 0;
+  for (const DecodedExample& example : labelled) cells += example.slate.candidates.size();
+  EXPECT_EQ(click.cells_total, cells);  // no exposure counts twice
+  EXPECT_NEAR(click.rate, static_cast<double>(positives) / static_cast<double>(cells), 1e-12);
 }
 
 }  // namespace
