@@ -1,7 +1,9 @@
 // Ten million generated events (seeded) through parser, merge and state with live settings on one
 // thread: memory and speed of every million, then what reading one user costs. The outbox is
 // acknowledged as a log would. EVENTS, USERS, ITEMS change the sizes; the default for ten million
-// is minutes, so that `make bench` runs 500,000.
+// is minutes, so that `make bench` runs 500,000. COVER=1 first shows every user and every item
+// once, as for the state of a million of each:
+//   COVER=1 EVENTS=4000000 USERS=1000000 ITEMS=1000000 memory_bench
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "base/check.h"
 #include "base/metrics.h"
 #include "bench/bench_folder.h"
+#include "bench/captured_database.h"
 #include "bench/require.h"
 #include "features/feature_state.h"
 #include "ingest/event_json.h"
@@ -44,8 +48,12 @@ std::uint64_t setting(const char* name, std::uint64_t usual) {
 /// and items get a third of everything. An item's event comes before its first exposure.
 class GeneratedReader final : public ingest::ReplayReader {
  public:
-  GeneratedReader(std::uint64_t events, std::uint64_t users, std::uint64_t items)
-      : events_(events), users_(users), items_(items), known_(items, false) {}
+  GeneratedReader(std::uint64_t events, std::uint64_t users, std::uint64_t items, bool cover)
+      : events_(events),
+        users_(users),
+        items_(items),
+        covered_(cover ? std::max(users, items) : 0),
+        known_(items, false) {}
 
   base::Result<std::optional<ingest::ReplayRecord>> next() override {
     if (given_ == events_) return std::nullopt;
@@ -68,10 +76,12 @@ class GeneratedReader final : public ingest::ReplayReader {
   }
   void step() {
     now_ = kStart + static_cast<base::UnixMs>(steps_) * kStepMs;
-    const std::uint64_t item = skewed(items_);
+    const bool covering = steps_ < covered_;
+    const std::uint64_t item = covering ? steps_ % items_ : skewed(items_);
+    const std::uint64_t user = covering ? steps_ % users_ : skewed(users_);
     ingest::Impression shown;
     shown.impression_id = "i" + std::to_string(steps_++);
-    shown.user_id = "user-" + std::to_string(skewed(users_));
+    shown.user_id = "user-" + std::to_string(user);
     shown.time_ms = now_;
     shown.items.emplace_back().item_id = "item-" + std::to_string(item);
     shown.surface = "home";
@@ -98,6 +108,7 @@ class GeneratedReader final : public ingest::ReplayReader {
   }
 
   const std::uint64_t events_, users_, items_;
+  const std::uint64_t covered_;  // impressions that go through all users and items in turn
   std::mt19937_64 random_{1};
   std::vector<bool> known_;
   ingest::ReplayOrder order_;
@@ -135,7 +146,9 @@ class MeasuredSink final : public ingest::EventSink {
                 "on disk MiB");
   }
   base::Result<void> apply(std::span<const ingest::InputRecord> records) override {
+    const auto begin = Clock::now();
     SF_TRY(state_.apply(records));
+    apply_ms_.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     SF_ASSIGN(const auto streams, state_.outbox().streams());
     for (const auto stream : streams) {
       SF_ASSIGN(const auto entries,
@@ -157,6 +170,7 @@ class MeasuredSink final : public ingest::EventSink {
     return state_.close_windows(partition);
   }
   [[nodiscard]] std::uint64_t records() const { return records_; }
+  [[nodiscard]] const std::vector<double>& apply_ms() const { return apply_ms_; }
 
  private:
   void report() {
@@ -179,8 +193,27 @@ class MeasuredSink final : public ingest::EventSink {
   const std::uint64_t every_;
   Clock::time_point from_;
   double cpu_from_ = process_seconds();
+  std::vector<double> apply_ms_;  // of each batch
   std::uint64_t records_ = 0, before_ = 0, reported_ = 0, taken_ = 0;
 };
+
+void print_quantiles(const char* what, const char* unit, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::printf("%-24s p50 %6.1f %s  p99 %6.1f %s  max %8.1f %s\n", what, values[values.size() / 2],
+              unit, values[values.size() * 99 / 100], unit, values.back(), unit);
+}
+
+/// How often RocksDB slowed writes down or stopped them, by its own count.
+void report_stalls() {
+  for (rocksdb::ColumnFamilyHandle* family : bench::capture.handles) {
+    std::map<std::string, std::string> statistics;
+    SF_CHECK(
+        bench::capture.db->GetMapProperty(family, rocksdb::DB::Properties::kCFStats, &statistics));
+    std::printf("  %-24s writes slowed down %s times, stopped %s times\n",
+                family->GetName().c_str(), statistics.at("io_stalls.total_slowdown").c_str(),
+                statistics.at("io_stalls.total_stop").c_str());
+  }
+}
 
 void report_reads(const features::FeatureState& state, std::uint64_t users) {
   std::mt19937_64 random(2);
@@ -195,11 +228,8 @@ void report_reads(const features::FeatureState& state, std::uint64_t users) {
       SF_CHECK(read.user_id == user);
     }
   }
-  for (auto& [name, times] : {std::pair("first", &first_us), std::pair("warm", &again_us)}) {
-    std::sort(times->begin(), times->end());
-    std::printf("reading one user, %-5s  p50 %6.1f us  p99 %6.1f us  max %8.1f us\n", name,
-                (*times)[times->size() / 2], (*times)[times->size() * 99 / 100], times->back());
-  }
+  print_quantiles("reading one user, first", "us", std::move(first_us));
+  print_quantiles("reading one user, warm", "us", std::move(again_us));
 }
 
 void run(const std::string& dir) {
@@ -216,7 +246,8 @@ void run(const std::string& dir) {
   config.join.lateness_max_ms = 0;
   const auto state = require(features::FeatureState::open(config, probe, {}));
   MeasuredSink sink(*state, dir, std::min<std::uint64_t>(1'000'000, events / 5));
-  ingest::ReplayLog log(std::make_unique<GeneratedReader>(events, users, items));
+  ingest::ReplayLog log(
+      std::make_unique<GeneratedReader>(events, users, items, setting("COVER", 0) != 0));
   ingest::IngestConfig ingest_config;
   ingest_config.parser.check_future = false;
   ingest_config.idle_flush_after.reset();
@@ -231,6 +262,8 @@ void run(const std::string& dir) {
                 static_cast<unsigned long long>(family.keys),
                 static_cast<double>(family.bytes) / (1U << 20U));
   }
+  print_quantiles("applying one batch", "ms", sink.apply_ms());
+  report_stalls();
   report_reads(*state, users);
 }
 

@@ -26,58 +26,19 @@
 #include "base/check.h"
 #include "base/metrics.h"
 #include "bench/bench_folder.h"
+#include "bench/captured_database.h"
 #include "bench/kuairand_log.h"
 #include "bench/require.h"
 #include "features/feature_state.h"
 #include "ingest/event_parser.h"
 #include "ingest/ingest_loop.h"
 
-namespace {
-
-using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
-using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
-
-// How the state has opened its database, and the trace that it is to write.
-struct Capture {
-  rocksdb::DBOptions options;
-  Families families;
-  std::string trace;  // "": none
-  rocksdb::DB* db = nullptr;
-};
-Capture capture;
-
-}  // namespace
-
-// The linker gives every call of rocksdb::DB::Open in this program to open_captured (--wrap in
-// bench/CMakeLists.txt): the state opens its database through it without knowing.
-#define OPEN_SYMBOL                                                                            \
-  "_ZN7rocksdb2DB4OpenERKNS_9DBOptionsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE" \
-  "RKSt6vectorINS_22ColumnFamilyDescriptorESaISD_EEPSC_IPNS_18ColumnFamilyHandleESaISJ_EEPPS0_"
-rocksdb::Status open_real(const rocksdb::DBOptions& options, const std::string& dir,
-                          const Families& families, Handles* handles,
-                          rocksdb::DB** db) __asm__("__real_" OPEN_SYMBOL);
-rocksdb::Status open_captured(const rocksdb::DBOptions& options, const std::string& dir,
-                              const Families& families, Handles* handles,
-                              rocksdb::DB** db) __asm__("__wrap_" OPEN_SYMBOL);
-
-rocksdb::Status open_captured(const rocksdb::DBOptions& options, const std::string& dir,
-                              const Families& families, Handles* handles, rocksdb::DB** db) {
-  const rocksdb::Status status = open_real(options, dir, families, handles, db);
-  capture.options = options;
-  capture.families = families;
-  capture.db = *db;
-  if (!status.ok() || capture.trace.empty()) return status;
-  const rocksdb::EnvOptions env_options;
-  std::unique_ptr<rocksdb::TraceWriter> writer;
-  SF_CHECK(rocksdb::NewFileTraceWriter(rocksdb::Env::Default(), env_options, capture.trace, &writer)
-               .ok());
-  SF_CHECK((*db)->StartTrace(rocksdb::TraceOptions(), std::move(writer)).ok());
-  return status;
-}
-
 namespace sirenfeed {
 namespace {
 
+using bench::capture;
+using bench::Families;
+using bench::Handles;
 using bench::require;
 
 /// Processor time of the calling thread, which does all of the work in question on either side:
@@ -152,7 +113,7 @@ struct Direct {
     Families families = capture.families;
     for (auto& family : families) family.options.compaction_filter = nullptr;  // of a closed state
     rocksdb::DB* opened = nullptr;
-    SF_CHECK(open_real(options, dir, families, &handles, &opened).ok());
+    SF_CHECK(bench::open_real(options, dir, families, &handles, &opened).ok());
     db.reset(opened);
   }
   ~Direct() {
