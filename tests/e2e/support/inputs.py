@@ -91,7 +91,12 @@ def generated_events(seed, users=30, items=60, impressions=600):
         if draw.random() < 0.05:
             add("clicks", at + 10, user_id=user, item_id=f"item-{draw.randrange(items)}", type="share")
     add("items", START_MS + 90 * 60_000, item_id="item-5", deleted=True)
-    add("users", START_MS + 100 * 60_000, user_id="user-4", erase=True)
+    # With a window that is open: what had closed before and waits to be sent would leave without the user.
+    for minute, number in ((99, 0), (101, 1)):
+        add("impressions", START_MS + minute * 60_000, impression_id=f"erased-{number}", user_id="user-erased",
+            items=["item-1", "item-2"], surface="home")
+        add("clicks", START_MS + minute * 60_000 + 500, user_id="user-erased", item_id="item-1")
+    add("users", START_MS + 100 * 60_000, user_id="user-erased", erase=True)
     events.sort(key=lambda event: (event["timestamp"], TOPIC_RANK[event["topic"]]))
     return events
 
