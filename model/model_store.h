@@ -5,6 +5,7 @@
 //   versions/N/delta.safetensors      what has changed since the version that the manifest names
 //   CURRENT   "N\n", the newest published
 //   PINNED    "N\n", present while an operator holds serving at N
+//   PIN_LOCK  held while versions are pinned or removed
 // A version is written under a temporary name, fsynced and renamed; CURRENT likewise, after it. So
 // a reader never sees half a version, and a crash loses at most the one being written.
 //

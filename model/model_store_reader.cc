@@ -196,6 +196,8 @@ base::Result<std::vector<Manifest>> ModelStoreReader::list() const {
 }
 
 base::Result<void> ModelStoreReader::pin(std::uint64_t version) {
+  SF_TRY(read_manifest(dir_, version));
+  SF_ASSIGN(const PinLock lock, PinLock::take(dir_));
   SF_ASSIGN(verified_, load(version));
   return replace_file(dir_ + "/PINNED", std::to_string(version) + "\n");
 }

@@ -288,6 +288,8 @@ std::set<std::uint64_t> ModelStoreWriter::Impl::needed(std::uint64_t pinned) con
 
 /// A version that cannot be removed now is tried again after the next publication.
 void ModelStoreWriter::Impl::prune() {
+  const auto pin_lock = PinLock::take(config.dir);
+  if (!pin_lock) return;
   const auto pinned = read_pointer(config.dir + "/PINNED");
   if (!pinned) return;  // nobody can tell what it held
   std::vector<std::uint64_t> gone;

@@ -1,7 +1,13 @@
 #include "model/store_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 #include "base/hash.h"
@@ -89,6 +95,24 @@ base::Result<void> make_folder(const std::string& path) {
   fs::create_directories(path, error);
   if (error) return fail(ErrorCode::kStorage, "{}: cannot create: {}", path, error.message());
   return {};
+}
+
+base::Result<PinLock> PinLock::take(const std::string& dir) {
+  const std::string path = dir + "/PIN_LOCK";
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    return fail(ErrorCode::kStorage, "{}: cannot be opened: {}", path, std::strerror(errno));
+  }
+  PinLock lock(descriptor);
+  while (::flock(descriptor, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    return fail(ErrorCode::kStorage, "{}: cannot be locked: {}", path, std::strerror(errno));
+  }
+  return lock;
+}
+
+PinLock::~PinLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace sirenfeed::model

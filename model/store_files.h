@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -27,5 +28,20 @@ namespace sirenfeed::model {
 [[nodiscard]] base::Result<std::string> read_checked(const std::string& path,
                                                      const StoredFile& expected);
 [[nodiscard]] base::Result<void> make_folder(const std::string& path);
+
+/// Held while versions are removed and while one of them is pinned, by any process: a version
+/// that was found to be there is there when PINNED names it.
+class PinLock {
+ public:
+  /// Waits until no one else holds it. kStorage.
+  [[nodiscard]] static base::Result<PinLock> take(const std::string& dir);
+  PinLock(PinLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  PinLock& operator=(PinLock&&) = delete;
+  ~PinLock();
+
+ private:
+  explicit PinLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
 
 }  // namespace sirenfeed::model

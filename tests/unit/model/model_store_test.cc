@@ -133,6 +133,26 @@ TEST_F(ModelStore, OnlyTheNewestVersionsAreKeptAndThePinnedOne) {
   EXPECT_EQ(versions, (std::vector<std::uint64_t>{1, 4, 5}));
 }
 
+TEST_F(ModelStore, WhatWasPinnedWhileVersionsAreRemovedIsThere) {
+  ModelStoreWriter publisher = writer(1);
+  ASSERT_TRUE(publisher.publish(sample(), 1));
+  std::jthread publishing([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) EXPECT_TRUE(publisher.publish(sample(), 1));
+  });
+  int held = 0;
+  for (int attempt = 0; attempt < 300; ++attempt) {
+    ModelStoreReader reader(dir_);
+    const auto manifests = *reader.list();
+    if (manifests.empty()) continue;
+    const std::uint64_t oldest = manifests.front().version;  // the next one to go, or going
+    if (!reader.pin(oldest)) continue;  // gone before the pin: refused, and nothing is held
+    ++held;
+    EXPECT_TRUE(ModelStoreReader(dir_).load(oldest)) << "pinned, and removed all the same";
+    ASSERT_TRUE(reader.unpin());
+  }
+  EXPECT_GT(held, 0);
+}
+
 TEST_F(ModelStore, APinHoldsUntilItIsLifted) {
   ModelStoreWriter publisher = writer();
   ModelStoreReader reader(dir_);
