@@ -527,6 +527,7 @@ void Applier::report() {
   probe_.inputs_unnamed.add(counts_.inputs_unnamed);
   probe_.requests_unfit.add(counts_.requests_unfit);
   probe_.requests_evicted.add(counts_.requests_evicted);
+  probe_.requests_late.add(counts_.requests_late);
   probe_.served_histories.add(counts_.served_histories);
   for (const double mean : counts_.served_differences) probe_.served_difference.observe(mean);
   for (std::size_t i = 0; i < counts_.rejected.size(); ++i) {

@@ -80,7 +80,8 @@ class Applier {
     std::uint64_t examples = 0, muted = 0, corrections = 0, idle_closed = 0, outbox = 0;
     std::uint64_t impressions_erased = 0, outbox_erased = 0;
     std::uint64_t inputs_served = 0, inputs_unmatched = 0, inputs_unnamed = 0;
-    std::uint64_t requests_unfit = 0, requests_evicted = 0, served_histories = 0;
+    std::uint64_t requests_unfit = 0, requests_evicted = 0, requests_late = 0;
+    std::uint64_t served_histories = 0;
     std::vector<double> served_differences;  // an example each
     std::array<std::uint64_t, static_cast<std::size_t>(ingest::RejectReason::kUndecodable) + 1>
         rejected{};

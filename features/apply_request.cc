@@ -21,8 +21,9 @@ base::Result<Applier::Outcome> Applier::apply_request(const ingest::InputRecord&
     return Outcome(ingest::Rejection{RejectReason::kTombstone, "the user was erased afterwards"});
   }
   expire_requests(state);
-  if (event.time_ms < request_floor(state)) {
-    return Outcome(ingest::Rejection{RejectReason::kTooOld, "older than window and lateness"});
+  if (event.time_ms < request_floor(state)) {  // nothing can name it any more
+    ++counts_.requests_late;
+    return Outcome(Applied{});
   }
   const IdHash id = id_hash(event.user_id, event.request_id);
   if (state.requests.find(id)) return Outcome(Duplicate{});

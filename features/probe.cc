@@ -67,6 +67,8 @@ FeaturesProbe::FeaturesProbe(base::MetricsRegistry& registry)
       inputs_unnamed(inputs(registry, "recomputed_unnamed")),
       requests_unfit(registry.counter("sirenfeed_features_requests_unfit_total",
                                       "Named requests with other features or items")),
+      requests_late(registry.counter("sirenfeed_features_requests_late_total",
+                                     "Requests that came when no impression could name them")),
       requests_evicted(registry.counter("sirenfeed_features_requests_evicted_total",
                                         "Requests that left early, above requests_held_max")),
       served_histories(registry.counter("sirenfeed_features_served_histories_differ_total",

@@ -33,6 +33,7 @@ struct FeaturesProbe {
   base::Counter inputs_unmatched;  // recomputed: the request is not held, or has other items
   base::Counter inputs_unnamed;    // recomputed: the impression names no request
   base::Counter requests_unfit;    // named, but of other features or items
+  base::Counter requests_late;     // older than window and lateness when they came
   base::Counter requests_evicted;  // above requests_held_max
   base::Counter served_histories;  // that differ from the recomputed ones
   base::Histogram served_difference;

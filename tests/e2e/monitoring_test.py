@@ -72,7 +72,7 @@ class MetricsTest(EndToEndTest):
             self.assertIn(name, helped)
             self.assertEqual(kind == "counter", name.endswith("_total"), f"{name} is a {kind}")
             if kind == "histogram":
-                self.assertTrue(name.endswith(("_seconds", "_bytes")), name)
+                self.assertTrue(name.endswith(("_seconds", "_bytes", "_difference")), name)
             series = re.findall(rf"^{name}(?:\{{|_bucket\{{| )", self.text, re.MULTILINE)
             self.assertLess(len(series), 200, f"{name} has too many label values")
 

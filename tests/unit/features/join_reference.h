@@ -241,7 +241,7 @@ class Join {
     const User& user = users_[event.user];
     if (user.erased && event.time <= *user.erased) return 'r';
     expire_requests(part);
-    if (event.time < request_floor(part)) return 'r';
+    if (event.time < request_floor(part)) return 'a';
     const Request request{event.user, event.items, event.time};
     for (const auto& [place, held] : part.requests) {
       if (held.first == event.id && held.second.user == event.user) return 'd';

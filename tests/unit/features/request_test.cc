@@ -184,7 +184,9 @@ TEST(Requests, LeaveOnceNoImpressionCanNameThemAnyMore) {
   auto late = w.request;
   late.request_id = "late";
   w.s.apply(late);
-  EXPECT_EQ(w.s.probe->rejected_total(), 1U);
+  EXPECT_EQ(w.s.probe->requests_late.value(), 1U);
+  EXPECT_EQ(w.s.probe->rejected_total(), 0U);
+  EXPECT_EQ(w.s.probe->held_requests.value(), 0);
 }
 
 TEST(Requests, TheirNumberIsBounded) {
