@@ -46,22 +46,21 @@ class StripedCache {
     std::forward<F>(f)(slot.value);
     if (!slot.dirty) {
       slot.dirty = true;
-      dirty_.push_back(key);
+      dirty_.emplace_back(key, &slot);
     }
   }
 
   /// f(key, value) for each changed value, in the order of first change.
   template <class F>
   void for_dirty(F&& f) const {
-    for (const K& key : dirty_) visit(key, [&](const V& value) { f(key, value); });
+    for (const auto& [key, slot] : dirty_) f(key, std::as_const(slot->value));
   }
   [[nodiscard]] std::size_t dirty_count() const { return dirty_.size(); }
 
   void commit() {
-    for (const K& key : dirty_) {
-      Stripe& stripe = stripe_of(key);
-      base::MutexLock lock(stripe.mutex);
-      stripe.slots.at(key).dirty = false;
+    for (const auto& [key, slot] : dirty_) {
+      base::MutexLock lock(stripe_of(key).mutex);
+      slot->dirty = false;
     }
     dirty_.clear();
   }
@@ -76,7 +75,7 @@ class StripedCache {
   }
   /// Forgets what was changed: it is loaded again when it is needed.
   void rollback() {
-    for (const K& key : dirty_) {
+    for (const auto& [key, slot] : dirty_) {
       Stripe& stripe = stripe_of(key);
       base::MutexLock lock(stripe.mutex);
       stripe.slots.erase(key);
@@ -136,7 +135,9 @@ class StripedCache {
   const std::size_t stripe_max_;
   const Load load_;
   mutable std::array<Stripe, kStripes> stripes_;
-  std::vector<K> dirty_;
+  // A changed slot stays where it is, and only the writer changes its value: it needs neither a
+  // search nor the lock to read it.
+  std::vector<std::pair<K, Slot*>> dirty_;
 };
 
 }  // namespace sirenfeed::features
