@@ -232,6 +232,9 @@ bool IngestWorker::reached(const Close& close) const {
 }
 
 base::Result<void> IngestWorker::close_partitions() {
+  if (inputs_.partitions().empty()) {  // the group is about to give some again: nothing was closed
+    return base::fail(ErrorCode::kUnavailable, "no partition is assigned to this node");
+  }
   for (const Partition p : inputs_.partitions()) SF_TRY(parts_.sink.close_windows(p));
   return {};
 }

@@ -23,6 +23,7 @@ constexpr auto kEndRetry = milliseconds(20);
 constexpr auto kFirstAssignmentWait = milliseconds(5'000);
 constexpr auto kCloseWait = milliseconds(3'000);
 constexpr int kClosePollMs = 20;
+constexpr auto kFencedAfterLoss = std::chrono::seconds(60);
 /// Records of a paused partition that are kept here, because librdkafka drops what it has fetched
 /// of a partition that it pauses, and fetches it again.
 constexpr std::size_t kHeldBytesMax = 4U << 20U;
@@ -69,6 +70,9 @@ class Reader final : public LogReader {
   void rebalance(bool assigned, std::span<const Partition> partitions);
   [[nodiscard]] bool safe_to_destroy();
   [[nodiscard]] bool close_in_time();
+  void end_client();
+  [[nodiscard]] bool fenced_by_ourselves() const;
+  base::Result<void> join_again();
   void note_fatal_error();
 
   base::Result<Input*> find(TopicPartition source);
@@ -97,6 +101,8 @@ class Reader final : public LogReader {
   bool broker_lost_ = false;
   bool assigned_once_ = false;  // by the group, be it no partition
   bool closing_ = false;
+  bool fenced_ = false;              // `fatal_` is that
+  Steady::time_point lost_until_{};  // when no broker answered last
   Steady::time_point next_probe_{};
   KafkaPtr<rd_kafka_t> client_;  // last: dies first
 };
@@ -152,10 +158,12 @@ bool Reader::safe_to_destroy() {
   return true;
 }
 
-Reader::~Reader() {
+Reader::~Reader() { end_client(); }
+
+void Reader::end_client() {
   if (!client_) return;
   closing_ = true;
-  if (safe_to_destroy() && close_in_time()) return;
+  if (safe_to_destroy() && close_in_time()) return client_.reset();
   // Also rd_kafka_destroy_flags() without closing may wait for ever then.
   base::log_warning("kafka reader {}: left its client behind, which waits for the group",
                     options_.name);
@@ -179,6 +187,34 @@ bool Reader::close_in_time() {
     }
   }
   return true;
+}
+
+/// A member that was away for longer than session_timeout is somebody else for its group, and the
+/// first request in its old name fences the new one: librdkafka then gives the client up for good.
+/// Where no broker answered just before, nobody but ourselves has taken the name.
+bool Reader::fenced_by_ourselves() const {
+  return fenced_ && Steady::now() - lost_until_ < kFencedAfterLoss;
+}
+
+/// Joins again, as a new reader would.
+base::Result<void> Reader::join_again() {
+  base::log_warning("kafka reader {}: was away for too long; joins group {} again", options_.name,
+                    *options_.group);
+  std::vector<Partition> taken;
+  for (const auto& [source, input] : inputs_) {
+    if (source.topic == Topic::kImpressions) taken.push_back(source.partition);
+  }
+  rebalancing_ = make_partitions();  // the old client need not be told
+  if (options_.listener.on_revoked && !taken.empty()) options_.listener.on_revoked(taken);
+  rebalancing_.reset();
+  end_client();
+  inputs_.clear();
+  errors_.clear();
+  fatal_.reset();
+  fenced_ = assigned_once_ = closing_ = false;
+  auto started = start();
+  if (!started) fatal_ = started.error();
+  return started;
 }
 
 // --- assignment ----------------------------------------------------------------------------------
@@ -285,7 +321,9 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
   if (assigned && closing_) partitions = {};  // the owner is about to go, too
   rebalancing_ = make_partitions();
   const auto& tell = assigned ? options_.listener.on_assigned : options_.listener.on_revoked;
-  if (tell && (assigned || !partitions.empty())) tell(partitions);
+  if (tell && !(closing_ && inputs_.empty()) && (assigned || !partitions.empty())) {
+    tell(partitions);
+  }
   const KafkaPartitions list = std::exchange(rebalancing_, nullptr);
   if (auto done = change_assignment(list.get(), assigned); !done) {
     base::log_error("kafka: {}", done.error().message);
@@ -309,6 +347,7 @@ void Reader::note_fatal_error() {
   std::array<char, 512> text{};
   const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(client_.get(), text.data(), text.size());
   if (cause == RD_KAFKA_RESP_ERR_NO_ERROR || fatal_) return;
+  fenced_ = cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
   fatal_ = base::Error{ErrorCode::kClosed, fmt::format("kafka reader {}: {} ({})", options_.name,
                                                        text.data(), rd_kafka_err2name(cause))};
 }
@@ -328,13 +367,20 @@ bool Reader::owes_end() const {
 }
 
 base::Result<PollBatch> Reader::poll(milliseconds timeout) {
+  if (!client_) return base::fail(*fatal_);  // could not join again
   PollBatch batch;
   batch_bytes_ = 0;
   release_held(batch);
   if (!batch.records.empty() || !errors_.empty()) timeout = milliseconds(0);
   if (owes_end()) timeout = std::min(timeout, kEndRetry);
   receive(batch, timeout);
+  if (broker_lost_) lost_until_ = Steady::now();
   note_fatal_error();  // some come as a message, some through on_error()
+  if (fatal_ && fenced_by_ourselves()) {
+    SF_TRY(join_again());
+    batch.records.clear();  // they are read again, by whoever gets the partitions
+    return batch;
+  }
   if (fatal_) return base::fail(*fatal_);
   if (batch.records.empty() && !errors_.empty()) {
     base::Error error = std::move(errors_.front());
