@@ -23,7 +23,6 @@ constexpr auto kEndRetry = milliseconds(20);
 constexpr auto kFirstAssignmentWait = milliseconds(5'000);
 constexpr auto kCloseWait = milliseconds(3'000);
 constexpr int kClosePollMs = 20;
-constexpr auto kFencedAfterLoss = std::chrono::seconds(60);
 /// Records of a paused partition that are kept here, because librdkafka drops what it has fetched
 /// of a partition that it pauses, and fetches it again.
 constexpr std::size_t kHeldBytesMax = 4U << 20U;
@@ -101,8 +100,8 @@ class Reader final : public LogReader {
   bool broker_lost_ = false;
   bool assigned_once_ = false;  // by the group, be it no partition
   bool closing_ = false;
-  bool fenced_ = false;              // `fatal_` is that
-  Steady::time_point lost_until_{};  // when no broker answered last
+  bool fenced_ = false;  // `fatal_` is that
+  bool away_ = false;    // the session ended without a word of the group, and nothing came since
   Steady::time_point next_probe_{};
   KafkaPtr<rd_kafka_t> client_;  // last: dies first
 };
@@ -191,10 +190,8 @@ bool Reader::close_in_time() {
 
 /// A member that was away for longer than session_timeout is somebody else for its group, and the
 /// first request in its old name fences the new one: librdkafka then gives the client up for good.
-/// Where no broker answered just before, nobody but ourselves has taken the name.
-bool Reader::fenced_by_ourselves() const {
-  return fenced_ && Steady::now() - lost_until_ < kFencedAfterLoss;
-}
+/// It had lost its partitions before that; when another process takes the name it has not.
+bool Reader::fenced_by_ourselves() const { return fenced_ && away_; }
 
 /// Joins again, as a new reader would.
 base::Result<void> Reader::join_again() {
@@ -211,7 +208,7 @@ base::Result<void> Reader::join_again() {
   inputs_.clear();
   errors_.clear();
   fatal_.reset();
-  fenced_ = assigned_once_ = closing_ = false;
+  fenced_ = away_ = assigned_once_ = closing_ = false;
   auto started = start();
   if (!started) fatal_ = started.error();
   return started;
@@ -318,6 +315,9 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
                  fmt::join(partitions.begin(), partitions.end(), ", "),
                  kafka_topic_name(config_, Topic::kImpressions));
   assigned_once_ = assigned_once_ || assigned;
+  note_fatal_error();
+  if (assigned) away_ = false;
+  if (!assigned && !fatal_ && rd_kafka_assignment_lost(client_.get()) != 0) away_ = true;
   if (assigned && closing_) partitions = {};  // the owner is about to go, too
   rebalancing_ = make_partitions();
   const auto& tell = assigned ? options_.listener.on_assigned : options_.listener.on_revoked;
@@ -374,7 +374,6 @@ base::Result<PollBatch> Reader::poll(milliseconds timeout) {
   if (!batch.records.empty() || !errors_.empty()) timeout = milliseconds(0);
   if (owes_end()) timeout = std::min(timeout, kEndRetry);
   receive(batch, timeout);
-  if (broker_lost_) lost_until_ = Steady::now();
   note_fatal_error();  // some come as a message, some through on_error()
   if (fatal_ && fenced_by_ourselves()) {
     SF_TRY(join_again());

@@ -12,8 +12,9 @@ from support.replay import Replay
 from support.waiting import wait_for
 
 ROWS = int(os.environ.get("SIRENFEED_TEST_ROWS", "6000"))
-GONE_SECONDS = float(os.environ.get("SIRENFEED_TEST_GONE_SECONDS", "5"))
-SETTINGS = [*inputs.KUAIRAND_SETTINGS, "--ingest.batch_records_max", "100", "--trainer.checkpoint_interval_ms", "100"]
+GONE_SECONDS = float(os.environ.get("SIRENFEED_TEST_GONE_SECONDS", "9"))
+SETTINGS = [*inputs.KUAIRAND_SETTINGS, "--ingest.batch_records_max", "100", "--trainer.checkpoint_interval_ms", "100",
+            "--kafka.session_timeout_ms", 6000]
 STOP_SECONDS = 10
 CO_PARTITIONED = ("impressions", "clicks", "users", "requests", "examples")
 
