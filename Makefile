@@ -1,6 +1,7 @@
 # The front door: every everyday command. `make help` lists them.
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 20
+FUZZ_SEED ?= 1
 BUILD := build/release
 DEBUG := build/debug
 
@@ -37,7 +38,7 @@ test-asan:  ## The unit tests under AddressSanitizer and UndefinedBehaviorSaniti
 
 fuzz:  ## Every libFuzzer target for FUZZ_SECONDS (20), from the checked-in seeds
 	@scripts/setup.sh build test lint
-	cmake --preset fuzz -DFUZZ_SECONDS=$(FUZZ_SECONDS) > /dev/null
+	cmake --preset fuzz -DFUZZ_SECONDS=$(FUZZ_SECONDS) -DFUZZ_SEED=$(FUZZ_SEED) > /dev/null
 	cmake --build build/fuzz --target fuzz -j $(JOBS)
 	ctest --test-dir build/fuzz --output-on-failure -L fuzz -j $(JOBS)
 

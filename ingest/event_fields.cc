@@ -193,6 +193,7 @@ bool EventFields::number(std::string_view name, Json value, double& out) {
   if (value.get(out) != simdjson::SUCCESS) {
     return expected(RejectReason::kWrongType, name, "a number", value);
   }
+  out += 0.0;  // −0 becomes 0: written as an event again it would be the integer 0
   return true;
 }
 

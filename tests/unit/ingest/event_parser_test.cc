@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <variant>
 
@@ -283,6 +284,19 @@ TEST_F(EventParserTest, SlatesAreNeitherEmptyNorTooLong) {
   for (int i = 1; i < 500; ++i) many += "," + std::to_string(i);
   EXPECT_EQ(parsed<Impression>(Topic::kImpressions, "u", slate(many + "]")).items.size(), 500U);
   reject(many + ",500]", RejectReason::kTooManyItems, "at most 500 items (items_max), got 501");
+}
+
+TEST_F(EventParserTest, AScoreOfMinusZeroIsZero) {
+  const auto parsed =
+      parser_.parse_event(Topic::kImpressions,
+                          R"({"impression_id":"i","user_id":"u","timestamp":1650812741436,
+          "items":[{"item_id":"a","score":-0.0}]})",
+                          kNow);
+  ASSERT_TRUE(parsed) << parsed.error().detail;
+  const auto score = std::get<Impression>(parsed->body).items[0].score;
+  ASSERT_TRUE(score);
+  EXPECT_EQ(*score, 0.0);
+  EXPECT_FALSE(std::signbit(*score)) << "written as an event again it would change";
 }
 
 TEST_F(EventParserTest, AnItemListedTwiceKeepsItsFirstPlaceAndIsCounted) {
