@@ -14,7 +14,7 @@ struct RunningProcess {
   std::string token;
 };
 
-/// Writes it now and removes it when destroyed. Threads: one.
+/// Writes it now, holds its lock while it lives and removes it when destroyed. Threads: one.
 class RunFile {
  public:
   static base::Result<RunFile> write(const std::string& data_dir, const std::string& url,
@@ -24,12 +24,14 @@ class RunFile {
   RunFile& operator=(RunFile&&) = delete;
 
  private:
-  explicit RunFile(std::string path) : path_(std::move(path)) {}
+  RunFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   std::string path_;
+  int descriptor_ = -1;
 };
 
-/// The living process of the folder; nullopt when there is none (a file that a crash left behind
-/// counts as none).
+/// The living process of the folder; nullopt when there is none. A file that nobody holds locked
+/// was left behind by a crash and counts as none: its pid may be another process by now, and
+/// always is in a new container.
 [[nodiscard]] std::optional<RunningProcess> find_running(const std::string& data_dir);
 
 }  // namespace sirenfeed::app

@@ -41,9 +41,17 @@ TEST_F(RunFileTest, NamesTheProcessWhileItLives) {
 
 TEST_F(RunFileTest, AFileThatACrashLeftBehindCountsAsNone) {
   const pid_t child = fork();
-  if (child == 0) _exit(0);
-  ASSERT_EQ(waitpid(child, nullptr, 0), child);  // its number is free again
-  std::ofstream(dir_ + "/run.json") << R"({"pid":)" << child << R"(,"url":"http://x:1"})";
+  if (child == 0) {
+    const auto file = RunFile::write(dir_, "http://x:1");
+    _exit(file ? 0 : 1);  // as a kill: nothing is destroyed
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/run.json"));
+  EXPECT_FALSE(find_running(dir_));
+  // Nor when its number is that of a living process, as in a container where every node is 1.
+  std::ofstream(dir_ + "/run.json") << R"({"pid":)" << getpid() << R"(,"url":"http://x:1"})";
   EXPECT_FALSE(find_running(dir_));
 }
 
