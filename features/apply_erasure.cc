@@ -127,10 +127,12 @@ base::Result<std::uint64_t> Applier::erase_outbox_examples(ingest::Partition par
                      [&](std::string_view key, std::string_view value) {
                        Decoder in(value);
                        (void)in.zigzag();
-                       if (in.bytes() != user_id) return true;
-                       Example example;
+                       const std::string_view user = in.bytes();
                        const std::string_view bytes = in.bytes();
-                       if (!example.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+                       if (in.finished() && user != user_id) return true;
+                       Example example;
+                       if (!in.finished() ||
+                           !example.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
                          error = base::Error{base::ErrorCode::kCorrupt,
                                              "an example of the outbox cannot be decoded; "
                                              "`sirenfeed rebuild` makes the state anew"};

@@ -70,23 +70,25 @@ base::Result<void> Applier::move_outbox(PartitionState& state, const SentExample
   std::vector<std::unique_ptr<Example>> unsent;
   bool damaged = false;
   std::uint64_t gone = 0;
-  SF_TRY(store_.scan(
-      Family::kOutbox, partition_prefix(state.partition, kExamplesLetter),
-      [&](std::string_view key, std::string_view value) {
-        Decoder in(value);
-        (void)in.zigzag();
-        (void)in.bytes();
-        const std::string_view bytes = in.bytes();
-        auto example = std::make_unique<Example>();
-        damaged = damaged || !example->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-        batch_.erase(Family::kOutbox, key);
-        ++gone;
-        const bool beyond =
-            !furthest || rank_of(config_.join, example->closed_ms(), example->time_ms(),
-                                 example->impression_offset()) > *furthest;
-        if (!all_sent && beyond) unsent.push_back(std::move(example));
-        return true;
-      }));
+  SF_TRY(store_.scan(Family::kOutbox, partition_prefix(state.partition, kExamplesLetter),
+                     [&](std::string_view key, std::string_view value) {
+                       Decoder in(value);
+                       (void)in.zigzag();
+                       (void)in.bytes();
+                       const std::string_view bytes = in.bytes();
+                       auto example = std::make_unique<Example>();
+                       damaged =
+                           damaged || !in.finished() ||
+                           !example->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+                       batch_.erase(Family::kOutbox, key);
+                       ++gone;
+                       const bool beyond =
+                           !furthest ||
+                           rank_of(config_.join, example->closed_ms(), example->time_ms(),
+                                   example->impression_offset()) > *furthest;
+                       if (!all_sent && beyond) unsent.push_back(std::move(example));
+                       return true;
+                     }));
   if (damaged) {
     return base::fail(base::ErrorCode::kCorrupt,
                       "an example of the outbox cannot be decoded; `sirenfeed rebuild` makes the "

@@ -377,8 +377,7 @@ base::Result<PollBatch> Reader::poll(milliseconds timeout) {
   note_fatal_error();  // some come as a message, some through on_error()
   if (fatal_ && fenced_by_ourselves()) {
     SF_TRY(join_again());
-    batch.records.clear();  // they are read again, by whoever gets the partitions
-    return batch;
+    return PollBatch{};  // records are read again, and an end was that of the assignment before
   }
   if (fatal_) return base::fail(*fatal_);
   if (batch.records.empty() && !errors_.empty()) {
