@@ -133,6 +133,10 @@ rocksdb::ColumnFamilyOptions family_options(const StoreConfig& config,
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
+  // Filters in pieces of a few KiB: a whole one is megabytes, and where the cache has no room for
+  // it, it is read and checked again for every key that is looked up.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = std::max<std::size_t>(config.memtable_bytes / 2, 1U << 20U);
