@@ -73,8 +73,14 @@ base::Result<void> sync_folder(const std::string& path) {
 
 base::Result<void> replace_file(const std::string& path, std::string_view bytes) {
   const std::string beside = path + ".new";
-  SF_TRY(write_file(beside, bytes));
-  if (std::rename(beside.c_str(), path.c_str()) != 0) return os_error(path, "replace");
+  auto written = write_file(beside, bytes);
+  if (written && std::rename(beside.c_str(), path.c_str()) != 0) {
+    written = os_error(path, "replace");
+  }
+  if (!written) {
+    std::remove(beside.c_str());
+    return written;
+  }
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return sync_folder(folder.empty() ? "." : folder);
 }

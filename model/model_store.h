@@ -5,7 +5,8 @@
 //   versions/N/delta.safetensors      what has changed since the version that the manifest names
 //   CURRENT   "N\n", the newest published
 //   PINNED    "N\n", present while an operator holds serving at N
-//   PIN_LOCK  held while versions are pinned or removed
+//   PIN_LOCK     held while versions are pinned or removed
+//   WRITER_LOCK  held by the one process that publishes
 // A version is written under a temporary name, fsynced and renamed; CURRENT likewise, after it. So
 // a reader never sees half a version, and a crash loses at most the one being written.
 //
@@ -51,11 +52,12 @@ struct ModelSnapshot {
   std::int64_t first_arrival_ms = 0;
 };
 
-/// One writer process a folder. Threads: one publishes; one other may call write_full meanwhile.
+/// One writer a folder, by its lock. Threads: one publishes; one other may call write_full
+/// meanwhile.
 class ModelStoreWriter {
  public:
   /// Makes the folder; numbering goes on after the highest version found. An unreadable CURRENT is
-  /// logged and replaced by the next publication.
+  /// logged and replaced by the next publication. kLocked while another writer has the folder.
   [[nodiscard]] static base::Result<ModelStoreWriter> open(ModelStoreConfig config);
   ~ModelStoreWriter();
   ModelStoreWriter(ModelStoreWriter&&) noexcept;
@@ -101,6 +103,8 @@ class ModelStoreReader {
 
   /// Manifests, oldest first; versions whose manifest cannot be read are left out.
   [[nodiscard]] base::Result<std::vector<Manifest>> list() const;
+  /// What is wrong with the manifests that list() leaves out, oldest version first.
+  [[nodiscard]] base::Result<std::vector<base::Error>> unreadable() const;
   /// Holds serving at `version`. kNotFound, or load()'s error when it would be refused.
   [[nodiscard]] base::Result<void> pin(std::uint64_t version);
   /// Lets serving follow CURRENT again.

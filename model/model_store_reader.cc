@@ -195,9 +195,22 @@ base::Result<std::vector<Manifest>> ModelStoreReader::list() const {
   return manifests;
 }
 
+base::Result<std::vector<base::Error>> ModelStoreReader::unreadable() const {
+  SF_ASSIGN(const std::vector<std::uint64_t> versions, list_versions(dir_));
+  std::vector<base::Error> errors;
+  for (const std::uint64_t version : versions) {
+    const auto manifest = read_manifest(dir_, version);
+    // Not found: removed since it was listed.
+    if (!manifest && manifest.error().code != ErrorCode::kNotFound) {
+      errors.push_back(manifest.error());
+    }
+  }
+  return errors;
+}
+
 base::Result<void> ModelStoreReader::pin(std::uint64_t version) {
   SF_TRY(read_manifest(dir_, version));
-  SF_ASSIGN(const PinLock lock, PinLock::take(dir_));
+  SF_ASSIGN(const StoreLock lock, StoreLock::wait(pin_lock_path(dir_)));
   SF_ASSIGN(verified_, load(version));
   return replace_file(dir_ + "/PINNED", std::to_string(version) + "\n");
 }
@@ -222,6 +235,8 @@ base::Result<ModelStoreReader::Rollback> ModelStoreReader::rollback() {
     const auto pinned = pin(versions[i]);
     rollback.version = versions[i];
     if (pinned) return rollback;
+    // A disk that fails says nothing of the version.
+    if (pinned.error().code == ErrorCode::kStorage) return fail(pinned.error());
     rollback.skipped.push_back(pinned.error().message);
   }
   return fail(ErrorCode::kNotFound, "{}: no older model version to roll back to{}{}", dir_,
@@ -237,8 +252,8 @@ base::Result<std::uint64_t> ModelStoreReader::export_to(const std::string& out_d
   manifest.full = {bytes.size(), base::xxh3_64(bytes)};
   manifest.delta.reset();
   SF_TRY(make_folder(out_dir));
-  SF_TRY(write_file(out_dir + "/model.safetensors", bytes));
-  SF_TRY(write_file(out_dir + "/manifest.json", manifest_to_json(manifest)));
+  SF_TRY(replace_file(out_dir + "/model.safetensors", bytes));
+  SF_TRY(replace_file(out_dir + "/manifest.json", manifest_to_json(manifest)));
   return *version;
 }
 

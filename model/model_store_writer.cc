@@ -52,7 +52,7 @@ base::Result<void> ModelStoreConfig::validate() const {
 }
 
 struct ModelStoreWriter::Impl {
-  explicit Impl(ModelStoreConfig c) : config(std::move(c)) {}
+  Impl(ModelStoreConfig c, StoreLock l) : config(std::move(c)), lock(std::move(l)) {}
 
   /// How a version on the disk can be read.
   struct Link {
@@ -65,6 +65,7 @@ struct ModelStoreWriter::Impl {
   };
 
   const ModelStoreConfig config;
+  const StoreLock lock;
   mutable base::Mutex mutex;
   std::uint64_t last_version SF_GUARDED_BY(mutex) = 0;
   std::map<std::uint64_t, Link> links SF_GUARDED_BY(mutex);
@@ -98,7 +99,15 @@ ModelStoreWriter& ModelStoreWriter::operator=(ModelStoreWriter&&) noexcept = def
 base::Result<ModelStoreWriter> ModelStoreWriter::open(ModelStoreConfig config) {
   SF_TRY(config.validate());
   SF_TRY(make_folder(versions_dir(config.dir)));
-  auto impl = std::make_unique<Impl>(std::move(config));
+  auto lock = StoreLock::take(writer_lock_path(config.dir));
+  if (!lock && lock.error().code == base::ErrorCode::kLocked) {
+    return base::fail(base::ErrorCode::kLocked,
+                      "{}: another process publishes models into this folder; stop it, or give one "
+                      "of the two a folder of its own (--models)",
+                      config.dir);
+  }
+  if (!lock) return base::fail(lock.error());
+  auto impl = std::make_unique<Impl>(std::move(config), *std::move(lock));
   SF_TRY(impl->take_up_folder());
   return ModelStoreWriter(std::move(impl));
 }
@@ -112,6 +121,7 @@ base::Result<void> ModelStoreWriter::Impl::take_up_folder() {
   }
   // What a crash left half written or half removed.
   std::error_code ignored;
+  fs::remove(config.dir + "/CURRENT.new", ignored);
   fs::remove_all(versions_dir(config.dir) + "/writing", ignored);
   fs::remove_all(versions_dir(config.dir) + "/removing", ignored);
   MutexLock lock(mutex);
@@ -288,7 +298,7 @@ std::set<std::uint64_t> ModelStoreWriter::Impl::needed(std::uint64_t pinned) con
 
 /// A version that cannot be removed now is tried again after the next publication.
 void ModelStoreWriter::Impl::prune() {
-  const auto pin_lock = PinLock::take(config.dir);
+  const auto pin_lock = StoreLock::wait(pin_lock_path(config.dir));
   if (!pin_lock) return;
   const auto pinned = read_pointer(config.dir + "/PINNED");
   if (!pinned) return;  // nobody can tell what it held

@@ -97,21 +97,29 @@ base::Result<void> make_folder(const std::string& path) {
   return {};
 }
 
-base::Result<PinLock> PinLock::take(const std::string& dir) {
-  const std::string path = dir + "/PIN_LOCK";
+std::string pin_lock_path(const std::string& dir) { return dir + "/PIN_LOCK"; }
+std::string writer_lock_path(const std::string& dir) { return dir + "/WRITER_LOCK"; }
+
+base::Result<StoreLock> StoreLock::lock(const std::string& path, int operation) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     return fail(ErrorCode::kStorage, "{}: cannot be opened: {}", path, std::strerror(errno));
   }
-  PinLock lock(descriptor);
-  while (::flock(descriptor, LOCK_EX) != 0) {
+  StoreLock lock(descriptor);
+  while (::flock(descriptor, operation) != 0) {
     if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return fail(ErrorCode::kLocked, "{} is held", path);
     return fail(ErrorCode::kStorage, "{}: cannot be locked: {}", path, std::strerror(errno));
   }
   return lock;
 }
 
-PinLock::~PinLock() {
+base::Result<StoreLock> StoreLock::wait(const std::string& path) { return lock(path, LOCK_EX); }
+base::Result<StoreLock> StoreLock::take(const std::string& path) {
+  return lock(path, LOCK_EX | LOCK_NB);
+}
+
+StoreLock::~StoreLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

@@ -29,19 +29,27 @@ namespace sirenfeed::model {
                                                      const StoredFile& expected);
 [[nodiscard]] base::Result<void> make_folder(const std::string& path);
 
-/// Held while versions are removed and while one of them is pinned, by any process: a version
-/// that was found to be there is there when PINNED names it.
-class PinLock {
+/// A lock among processes, held until it is destroyed; its empty file stays.
+class StoreLock {
  public:
-  /// Waits until no one else holds it. kStorage.
-  [[nodiscard]] static base::Result<PinLock> take(const std::string& dir);
-  PinLock(PinLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  PinLock& operator=(PinLock&&) = delete;
-  ~PinLock();
+  /// Waits until no one else holds `path`. kStorage.
+  [[nodiscard]] static base::Result<StoreLock> wait(const std::string& path);
+  /// kLocked, which names the path, where someone holds it; kStorage.
+  [[nodiscard]] static base::Result<StoreLock> take(const std::string& path);
+  StoreLock(StoreLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  StoreLock& operator=(StoreLock&&) = delete;
+  ~StoreLock();
 
  private:
-  explicit PinLock(int descriptor) : descriptor_(descriptor) {}
+  explicit StoreLock(int descriptor) : descriptor_(descriptor) {}
+  static base::Result<StoreLock> lock(const std::string& path, int operation);
   int descriptor_;
 };
+
+/// Held while versions are removed and while one of them is pinned: a version that was found to be
+/// there is there when PINNED names it.
+[[nodiscard]] std::string pin_lock_path(const std::string& dir);
+/// Held by the one writer for its life.
+[[nodiscard]] std::string writer_lock_path(const std::string& dir);
 
 }  // namespace sirenfeed::model

@@ -420,9 +420,8 @@ TEST_F(ModelStore, AStoreOfFullFilesFromBeforeThereWereDeltasIsRead) {
 }
 
 TEST_F(ModelStore, AnEmptyCurrentIsRefusedAndTheNextVersionReplacesIt) {
-  ModelStoreWriter publisher = writer();
   ModelStoreReader reader(dir_);
-  ASSERT_TRUE(publisher.publish(sample(), 1));
+  ASSERT_TRUE(writer().publish(sample(), 1));
   ASSERT_TRUE(reader.poll());
   ASSERT_TRUE(write_file(dir_ + "/CURRENT", ""));
   const auto refused = reader.poll();
@@ -510,6 +509,52 @@ TEST_F(ModelStore, AKilledPublisherLeavesAReadableStore) {
     ASSERT_TRUE(snapshot) << "round " << round << ": " << snapshot.error().message;
     ASSERT_NE(*snapshot, nullptr);
   }
+}
+
+TEST_F(ModelStore, ASecondWriterIsRefusedAndTheFolderIsNamed) {
+  std::optional<ModelStoreWriter> publisher = writer();
+  const auto second = ModelStoreWriter::open({.dir = dir_});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, base::ErrorCode::kLocked);
+  EXPECT_NE(second.error().message.find(dir_), std::string::npos);
+  publisher.reset();
+  EXPECT_TRUE(ModelStoreWriter::open({.dir = dir_}));
+}
+
+TEST_F(ModelStore, ADamagedManifestIsToldOf) {
+  ModelStoreWriter publisher = writer();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(publisher.publish(sample(), 1));
+  ModelStoreReader reader(dir_);
+  EXPECT_TRUE(reader.unreadable()->empty());
+  ASSERT_TRUE(write_file(dir_ + "/versions/2/manifest.json", "{\"ver"));
+  EXPECT_EQ(reader.list()->size(), 1U);
+  const auto unreadable = *reader.unreadable();
+  ASSERT_EQ(unreadable.size(), 1U);
+  EXPECT_NE(unreadable[0].message.find("versions/2"), std::string::npos) << unreadable[0].message;
+}
+
+TEST_F(ModelStore, ARollbackThatCannotBeWrittenPassesNoVersionOver) {
+  ModelStoreWriter publisher = writer();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(publisher.publish(sample(), 1));
+  fs::create_directories(dir_ + "/PINNED.new/in_the_way");
+  ModelStoreReader reader(dir_);
+  const auto failed = reader.rollback();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, base::ErrorCode::kStorage);
+  fs::remove_all(dir_ + "/PINNED.new");
+  EXPECT_EQ(reader.rollback()->version, 2U);
+}
+
+TEST_F(ModelStore, AnExportThatFailsLeavesTheOneBefore) {
+  ModelStoreWriter publisher = writer();
+  ASSERT_TRUE(publisher.publish(sample(), 1));
+  const std::string out = dir_ + "/out";
+  ASSERT_TRUE(ModelStoreReader(dir_).export_to(out));
+  const std::string before = *read_file(out + "/model.safetensors");
+  ASSERT_TRUE(publisher.publish(sample(2), 1));
+  fs::create_directories(out + "/model.safetensors.new/in_the_way");
+  EXPECT_FALSE(ModelStoreReader(dir_).export_to(out));
+  EXPECT_EQ(*read_file(out + "/model.safetensors"), before);
 }
 
 }  // namespace
