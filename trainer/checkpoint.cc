@@ -1,14 +1,9 @@
 #include "trainer/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <utility>
 
 #include "base/hash.h"
+#include "model/file_io.h"
 #include "trainer/byte_io.h"
 
 namespace sirenfeed::trainer {
@@ -26,63 +21,6 @@ std::uint64_t configuration_hash(const OnlineTrainer& trainer) {
   model::ModelConfig config = trainer.model().config;
   config.time_reference_ms = 0;
   return base::xxh3_64(model::config_to_json(config, 0) + '\n' + trainer.config().canonical());
-}
-
-base::Error storage_error(const char* what, const std::string& path) {
-  return {ErrorCode::kStorage, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
-}
-
-/// Closes on the way out; close() itself is checked where it matters.
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  [[nodiscard]] int fd() const { return fd_; }
-  [[nodiscard]] bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
-base::Result<void> write_durably(const std::string& path, std::string_view bytes) {
-  File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.fd() < 0) return fail(storage_error("cannot write", path));
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.fd(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(storage_error("cannot write", path));
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(file.fd()) != 0) return fail(storage_error("cannot sync", path));
-  if (!file.close()) return fail(storage_error("cannot close", path));
-  return {};
-}
-
-base::Result<void> sync_folder_of(const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.fd() < 0 || ::fsync(file.fd()) != 0) return fail(storage_error("cannot sync", folder));
-  return {};
-}
-
-base::Result<std::optional<std::string>> read_file(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.fd() < 0 && errno == ENOENT) return std::nullopt;
-  if (file.fd() < 0) return fail(storage_error("cannot read", path));
-  std::string bytes;
-  char buffer[1U << 16U];
-  while (true) {
-    const ssize_t got = ::read(file.fd(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(storage_error("cannot read", path));
-    if (got == 0) return bytes;
-    bytes.append(buffer, static_cast<std::size_t>(got));
-  }
 }
 
 constexpr const char* kRestore = ": put a copy back (`sirenfeed restore` of a backup)";
@@ -165,18 +103,14 @@ base::Result<void> write_checkpoint(const std::string& file, const Checkpoint& c
   std::memcpy(bytes.data() + length_at, &body_bytes, sizeof body_bytes);
   put(bytes, base::xxh3_64(bytes));
 
-  const std::string temporary = file + ".tmp";
-  SF_TRY(write_durably(temporary, bytes));
-  if (::rename(temporary.c_str(), file.c_str()) != 0) {
-    return fail(storage_error("cannot rename to", file));
-  }
-  return sync_folder_of(file);
+  return model::replace_file(file, bytes);
 }
 
 base::Result<std::optional<Learned>> read_checkpoint(const std::string& file,
                                                      OnlineTrainer& trainer) {
-  SF_ASSIGN(const std::optional<std::string> bytes, read_file(file));
-  if (!bytes) return std::nullopt;
+  const auto bytes = model::read_file(file);
+  if (!bytes && bytes.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!bytes) return fail(bytes.error());
   const auto restored = [&]() -> base::Result<Learned> {
     SF_ASSIGN(std::string_view body, checked_body(*bytes, configuration_hash(trainer)));
     Learned learned;

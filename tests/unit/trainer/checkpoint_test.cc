@@ -67,7 +67,7 @@ TEST_F(CheckpointTest, GivesBackEverything) {
   ASSERT_TRUE(learned->has_value());
   EXPECT_EQ(**learned, learned_);
   EXPECT_EQ(state_of(*other), state_of(*trainer));
-  EXPECT_FALSE(std::filesystem::exists(file_ + ".tmp"));
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".new"));
 }
 
 TEST_F(CheckpointTest, NoFileIsNoError) {
@@ -132,7 +132,7 @@ TEST_F(CheckpointTest, AFolderThatCannotBeWrittenLeavesTheOldFile) {
   const auto trainer = trained();
   ASSERT_TRUE(write_checkpoint(file_, take_checkpoint(*trainer, learned_)).has_value());
   const std::string before = read();
-  std::filesystem::create_directories(file_ + ".tmp");  // so that the temporary file cannot be made
+  std::filesystem::create_directories(file_ + ".new");  // so that the temporary file cannot be made
   const auto refused = write_checkpoint(file_, take_checkpoint(*trainer, learned_));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kStorage);
