@@ -21,7 +21,6 @@ std::uint64_t in_table(std::size_t table, model::Key key) {
 
 RowAdmission::RowAdmission(std::uint32_t examples_min, const model::ModelConfig& config)
     : examples_min_(examples_min),
-      history_max_(static_cast<std::size_t>(config.history_max)),
       sketch_(examples_min > 1 ? kCells : 0, config.seed),
       seen_(model::kTableCount) {}
 
@@ -58,8 +57,9 @@ void RowAdmission::add_surface(model::Key surface) {
 
 void RowAdmission::count(const model::Model& model, const model::Slate& slate) {
   for (std::vector<model::Key>& keys : seen_) keys.clear();
-  const std::size_t tokens = std::min(slate.history.size(), history_max_);
-  for (std::size_t i = slate.history.size() - tokens; i < slate.history.size(); ++i) {
+  const model::HistoryWindow window = model::history_window(model.config, slate);
+  for (std::size_t i = window.begin; i < slate.history.size(); ++i) {
+    if (!model::is_history_token(model.config, slate.history[i])) continue;
     add_item(slate, slate.history[i].item);
     add_surface(slate.history[i].surface);
   }

@@ -14,9 +14,8 @@
 namespace sirenfeed::trainer {
 
 /// Counts, for every key without a row, the examples in which it was seen: as candidate or among
-/// the newest L history tokens, their tags, authors and
-/// surfaces, and the user's segment. With
-/// `examples_min` 1 nothing is counted and every key is admitted. Threads: one.
+/// the history tokens that the model reads, their tags, authors and surfaces, and the user's
+/// segment. With `examples_min` 1 nothing is counted and every key is admitted. Threads: one.
 class RowAdmission {
  public:
   RowAdmission(std::uint32_t examples_min, const model::ModelConfig& config);
@@ -36,7 +35,6 @@ class RowAdmission {
   void add_surface(model::Key surface);
 
   std::uint32_t examples_min_;
-  std::size_t history_max_;
   CountSketch sketch_;
   std::vector<std::vector<model::Key>> seen_;  // a table; of one example
 };

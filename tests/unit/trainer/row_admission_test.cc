@@ -66,6 +66,22 @@ TEST(RowAdmission, CountsExamplesNotOccurrences) {
   EXPECT_FALSE(admission.admits(static_cast<std::size_t>(TableId::kTag), 1)) << "another table";
 }
 
+TEST(RowAdmission, OfAHistoryOfActionsOnlyWhatTheModelReadsIsCounted) {
+  model::Model model = testing::small_model();
+  model.config.history_kind = model::HistoryKind::kActions;
+  model.config.history_max = 2;
+  RowAdmission admission(2, model.config);
+  DecodedExample example = example_of({9}, {1, 2, 3, 4});
+  example.slate.history[0].action_bits = 1;
+  example.slate.history[2].action_bits = 1;
+  const std::vector<DecodedExample> twice{example, example};
+  admission.count(model, pointers(twice));
+  EXPECT_TRUE(admission.admits(kItems, 1)) << "the second newest action";
+  EXPECT_FALSE(admission.admits(kItems, 2)) << "only seen";
+  EXPECT_TRUE(admission.admits(kItems, 3));
+  EXPECT_FALSE(admission.admits(kItems, 4)) << "only seen";
+}
+
 TEST(RowAdmission, WithOneEveryKeyIsAdmittedAndNothingIsCounted) {
   const model::Model model = testing::small_model();
   const RowAdmission admission(1, model.config);
