@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -34,8 +37,19 @@ base::Result<void> score_lines(const model::Model& model, std::istream& lines,
     if (auto scored = model::score(*ranker, model, *slate, workspace, logits); !scored) {
       return fail(scored.error().code, "{}:{}: {}", name, number, scored.error().message);
     }
+    const auto bad =
+        std::find_if(logits.begin(), logits.end(), [](float z) { return !std::isfinite(z); });
+    if (bad != logits.end()) {
+      const auto candidate =
+          static_cast<std::size_t>(bad - logits.begin()) / model.config.n_tasks();
+      return fail(ErrorCode::kCorrupt,
+                  "{}:{}: the model's logit of candidates[{}] is not finite: the model is damaged, "
+                  "or the example far outside what it has learned",
+                  name, number, candidate);
+    }
     std::cout << model::logits_to_json(logits, model.config.n_tasks()) << '\n';
   }
+  if (lines.bad()) return fail(ErrorCode::kStorage, "{}: cannot be read to its end", name);
   std::cout.flush();
   if (!std::cout) return fail(ErrorCode::kStorage, "cannot write to standard output");
   return {};
@@ -45,7 +59,7 @@ base::Result<void> run_score(const ScoreOptions& options) {
   SF_ASSIGN(const model::Model model, model::load_model(options.model_file));
   if (options.examples_file == "-") return score_lines(model, std::cin, "standard input");
   std::ifstream file(options.examples_file);
-  if (!file) {
+  if (!file || std::filesystem::is_directory(options.examples_file)) {
     return fail(ErrorCode::kNotFound, "{}: cannot be read; expected a file of JSON lines",
                 options.examples_file);
   }

@@ -54,19 +54,20 @@ base::Result<void> check_towers(const ModelConfig& config) {
   for (const std::string& tower : config.towers) {
     if (tower == "counter" || tower == "cross") continue;
     return fail(ErrorCode::kInvalidArgument,
-                "model config: towers has '{}', expected counter or cross", tower);
+                "model config: towers is '{}', expected counter, cross or both", tower);
   }
   SF_TRY(check_names(config.tower_tasks, "tower_tasks", 64));
   for (const std::string& task : config.tower_tasks) {
     if (std::find(config.tasks.begin(), config.tasks.end(), task) != config.tasks.end()) continue;
-    return fail(ErrorCode::kInvalidArgument, "model config: tower_tasks has '{}', which is no task",
-                task);
+    return fail(ErrorCode::kInvalidArgument,
+                "model config: tower_tasks is '{}', which is no task of the model ({})", task,
+                fmt::join(config.tasks, ", "));
   }
   const std::vector<std::string> row = config.context_row_names();
   SF_TRY(check_names(row, "context_names and tower_context_names together", 65536));
   if (config.has_counter_tower() && row.empty()) {
     return fail(ErrorCode::kInvalidArgument,
-                "model config: towers has 'counter', which needs context features");
+                "model config: towers is 'counter', which needs context features");
   }
   return {};
 }
@@ -215,7 +216,8 @@ base::Result<void> ModelConfig::validate() const {
   SF_TRY(in_range("angle_width", angle_width, 1, 4096));
   SF_TRY(in_range("angle_hidden_layers", angle_hidden_layers, 1, 16));
   SF_TRY(in_range("semantic_width", semantic_width, 1, 4096));
-  SF_TRY(in_range("time_span_ms", time_span_ms, 1, std::int64_t{1} << 53));
+  // T_ref moves by half of it, and must not have to do so at every token.
+  SF_TRY(in_range("time_span_ms", time_span_ms, 3'600'000, std::int64_t{1} << 53));
   SF_TRY(in_range("time_reference_ms", time_reference_ms, -(std::int64_t{1} << 60),
                   std::int64_t{1} << 60));
   SF_TRY(in_range("zone_offset_ms", zone_offset_ms, -86'400'000, 86'400'000));
@@ -223,15 +225,17 @@ base::Result<void> ModelConfig::validate() const {
   if (isotonic_knots == 1) {
     return fail(ErrorCode::kInvalidArgument, "model config: isotonic_knots is 1, expected 0 or 2");
   }
-  const auto positive = [](const char* field, double value) -> base::Result<void> {
-    if (std::isfinite(value) && value > 0) return {};
-    return fail(ErrorCode::kInvalidArgument, "model config: {} is {}, expected a positive number",
-                field, value);
+  // Beyond these a float overflows, or all tokens are alike.
+  const auto within = [](const char* field, double value, double low,
+                         double high) -> base::Result<void> {
+    if (value >= low && value <= high) return {};  // not for NaN
+    return fail(ErrorCode::kInvalidArgument, "model config: {} is {}, expected {} to {}", field,
+                value, low, high);
   };
-  SF_TRY(positive("omega0", omega0));
-  SF_TRY(positive("base", base));
-  SF_TRY(positive("attention_scale", attention_scale));
-  SF_TRY(positive("residual_start", residual_start));
+  SF_TRY(within("omega0", omega0, 1e-6, 1e6));
+  SF_TRY(within("base", base, 1, 1e12));
+  SF_TRY(within("attention_scale", attention_scale, 1e-6, 1e6));
+  SF_TRY(within("residual_start", residual_start, 1e-6, 1e6));
   if (seed >> 63U != 0) {
     return fail(ErrorCode::kInvalidArgument, "model config: seed {} is not below 2^63", seed);
   }

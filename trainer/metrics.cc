@@ -24,6 +24,9 @@ using Cell = std::pair<double, std::uint8_t>;
 
 // Rank-sum with mid-ranks: exact with ties, O(n log n).
 double auc_of(std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    if (std::isnan(cell.first)) return kUndefined;  // it has no rank
+  }
   std::sort(cells.begin(), cells.end());
   double positives = 0;
   double wins = 0;  // pairs won by the positive, ties count half

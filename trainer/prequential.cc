@@ -109,6 +109,12 @@ base::Result<PrequentialOutcome> Prequential::finish() {
   impl_->finished = true;
   PrequentialOutcome outcome;
   outcome.results = impl_->pool->finish();
+  for (const PrequentialResult& result : outcome.results) {
+    if (result.not_finite == 0) continue;
+    return base::fail(base::ErrorCode::kInternal,
+                      "{}: {} predictions are not finite: with these settings the model overflows",
+                      result.name, result.not_finite);
+  }
   outcome.rows = impl_->rows.take();
   keep_closed(outcome, impl_->tasks);
   return outcome;

@@ -33,7 +33,8 @@ struct PrequentialResult {
   std::uint64_t examples = 0;
   std::uint64_t batches = 0;
   std::uint64_t batches_skipped = 0;
-  double busy_seconds = 0;  // of the run's own work, waiting excluded
+  std::uint64_t not_finite = 0;  // logits of either kind
+  double busy_seconds = 0;       // of the run's own work, waiting excluded
 };
 
 struct PrequentialOutcome {
@@ -78,6 +79,7 @@ class Prequential {
   base::Result<void> on_closed(const features::Example& example);
   /// End of input: learns what is left, the incomplete last batch included. Then the models can be
   /// asked for. Once.
+  /// kInternal, which names the run, where a prediction is not finite: it has no rank and no loss.
   base::Result<PrequentialOutcome> finish();
   /// After finish(): the trained model of run `index`.
   [[nodiscard]] const model::Model& model(std::size_t index) const;

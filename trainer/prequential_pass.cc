@@ -1,5 +1,7 @@
 #include "trainer/prequential_pass.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace sirenfeed::trainer {
@@ -37,6 +39,8 @@ void PrequentialPass::score_pending() {
   slates_.clear();
   for (const Pending& pending : pending_) slates_.push_back(&pending.example->slate);
   trainer_->score(slates_, logits_);
+  result_.not_finite += static_cast<std::uint64_t>(
+      std::count_if(logits_.begin(), logits_.end(), [](float z) { return !std::isfinite(z); }));
   const std::size_t tasks = trainer_->model().config.n_tasks();
   auto from = logits_.begin();
   for (const Pending& pending : pending_) {

@@ -115,5 +115,11 @@ TEST(Metrics, RankingOfAKnownSlate) {
   EXPECT_NEAR(result.mean_reciprocal_rank, 0.5, 1e-12);
 }
 
+TEST(Metrics, AucOfWhatHasNoRankIsUndefined) {
+  const std::vector<double> p{0.25, std::nan(""), 0.5};
+  const std::vector<std::uint8_t> y{0, 1, 1};
+  EXPECT_TRUE(std::isnan(auc({p, y})));
+}
+
 }  // namespace
 }  // namespace sirenfeed::trainer

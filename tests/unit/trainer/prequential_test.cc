@@ -309,5 +309,19 @@ TEST(Prequential, AnExampleOfAnotherSchemaIsRefused) {
   EXPECT_FALSE(engine->on_exposure(example).has_value());
 }
 
+TEST(Prequential, PredictionsThatAreNotFiniteAreAnErrorThatNamesTheRun) {
+  model::Model start = testing::small_model();
+  for (float& weight : start.tensor("head.0.weight")) weight = 3e38F;
+  auto engine = Prequential::create(testing::small_schema(),
+                                    {{"siren.7", &start, testing::small_step()}}, {});
+  ASSERT_TRUE(engine);
+  for (const features::Example& example : stream()) {
+    ASSERT_TRUE((*engine)->on_exposure(example));
+  }
+  const auto outcome = (*engine)->finish();
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message.find("siren.7"), std::string::npos) << outcome.error().message;
+}
+
 }  // namespace
 }  // namespace sirenfeed::trainer

@@ -51,7 +51,7 @@ model::ModelConfig random_config(Draw& draw) {
   config.per_layer_angles = draw.coin();
   if (draw.coin()) config.history_kind = model::HistoryKind::kActions;
   config.zone_offset_ms = static_cast<std::int64_t>(draw.below(86'400'000)) - 43'200'000;
-  config.time_span_ms = 1 + static_cast<std::int64_t>(draw.below(10'000'000'000));
+  config.time_span_ms = 3'600'000 + static_cast<std::int64_t>(draw.below(10'000'000'000));
   config.actions.resize(draw.below(4));
   config.tasks.resize(1 + draw.below(3));
   for (std::uint64_t f = draw.below(4); f > 0; --f) {
