@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   cli.require_subcommand(1);
   add_settings(cli, settings);
   add_commands(line);
+  refuse_negative_counts(cli);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {

@@ -150,6 +150,7 @@ CLI::Option* add_report_options(CLI::App& command, ReportOptions& report) {
   command
       .add_option("--bootstrap", report.resamples,
                   "Resamples of the users for the intervals of differences; 0: none")
+      ->check(CLI::Range(std::size_t{0}, kResamplesMax))
       ->capture_default_str();
   command.add_option("--bootstrap-seed", report.resample_seed, "Seed of the resamples")
       ->capture_default_str();

@@ -32,6 +32,10 @@ base::Result<void> list_versions(const model::ModelStoreReader& store, bool json
   SF_ASSIGN(const auto manifests, store.list());
   SF_ASSIGN(const auto wanted, store.wanted());
   SF_ASSIGN(const auto pinned, store.pinned());
+  SF_ASSIGN(const auto unreadable, store.unreadable());
+  for (const base::Error& error : unreadable) {
+    fmt::print(stderr, "sirenfeed: damaged and not listed: {}\n", error.message);
+  }
   if (!json_output && manifests.empty()) fmt::print("no versions yet\n");
   for (const model::Manifest& manifest : manifests) {
     const bool served = wanted == manifest.version;

@@ -27,6 +27,9 @@ struct EvaluationWindow {
 /// The whole pass and its last four days, up to the full hour after the last exposure.
 [[nodiscard]] std::vector<EvaluationWindow> default_windows(const Evaluation& evaluation);
 
+/// Their counts take a byte for each user.
+inline constexpr std::size_t kResamplesMax = 10'000;
+
 struct ReportOptions {
   std::vector<EvaluationWindow> windows;
   std::vector<std::string> tasks;

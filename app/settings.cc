@@ -88,9 +88,9 @@ base::Result<void> resolve_action_windows(const std::vector<std::string>& texts,
 }
 
 /// The towers' names, and which features the transformer reads besides them.
-void take_towers(Settings& settings) {
+base::Result<void> take_towers(Settings& settings) {
   model::ModelConfig& model = settings.model;
-  const std::string& towers = settings.towers;
+  const std::string towers = settings.towers == "none" ? "" : settings.towers;
   model.towers.clear();
   for (std::size_t begin = 0; begin < towers.size();) {
     const std::size_t end = std::min(towers.find(',', begin), towers.size());
@@ -98,11 +98,16 @@ void take_towers(Settings& settings) {
     begin = end + 1;
   }
   model.tower_tasks.clear();
-  for (const std::string& task :
-       model.towers.empty() ? std::vector<std::string>{} : settings.tower_tasks) {
-    // The default names tasks that a deployment need not have.
-    if (std::find(model.tasks.begin(), model.tasks.end(), task) != model.tasks.end()) {
-      model.tower_tasks.push_back(task);
+  if (!model.towers.empty()) model.tower_tasks = settings.tower_tasks;
+  if (settings.tower_tasks == Settings{}.tower_tasks) {
+    // The default names tasks that a deployment need not have; others are checked with the model.
+    std::erase_if(model.tower_tasks, [&](const std::string& task) {
+      return std::find(model.tasks.begin(), model.tasks.end(), task) == model.tasks.end();
+    });
+    if (!model.towers.empty() && model.tower_tasks.empty()) {
+      return base::fail(base::ErrorCode::kInvalidArgument,
+                        "--model.tower_tasks: expected some of the tasks {}, got {}",
+                        fmt::join(model.tasks, ", "), fmt::join(settings.tower_tasks, ", "));
     }
   }
   model.context_names = features::context_feature_names(settings.features.context);
@@ -112,6 +117,7 @@ void take_towers(Settings& settings) {
     model.context_names = features::base_context_names(settings.features.context);
     model.tower_context_names = features::extended_context_names();
   }
+  return {};
 }
 
 base::Result<void> take_learning(Settings& settings) {
@@ -183,7 +189,7 @@ base::Result<void> Settings::resolve() {
   model.seed = seed;
   model.actions = features.example.actions;
   model.tasks = features::task_names(features.example);
-  take_towers(*this);
+  SF_TRY(take_towers(*this));
   model.context_surfaces = features.context.surfaces;
   model.history_max = static_cast<int>(features.example.history_max);
   if (attention_scale != 0) {

@@ -316,6 +316,14 @@ void add_settings(CLI::App& root, Settings& settings) {
   add_trainer(root, settings);
   add_serving(root, settings);
   add_simulate(root, settings);
+  refuse_negative_counts(root);
+}
+
+void refuse_negative_counts(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_name() == "UINT") option->check(CLI::NonNegativeNumber);
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_negative_counts(*command);
 }
 
 }  // namespace sirenfeed::app

@@ -10,6 +10,10 @@ namespace sirenfeed::app {
 /// SIRENFEED_SECTION_NAME.
 void add_settings(CLI::App& root, Settings& settings);
 
+/// Options of unsigned fields of `app` and its commands refuse a minus, which would otherwise be
+/// read as a huge number. For when all are declared.
+void refuse_negative_counts(CLI::App& app);
+
 /// "features.join_window_ms" -> SIRENFEED_FEATURES_JOIN_WINDOW_MS
 [[nodiscard]] std::string environment_name(const std::string& option);
 

@@ -1,11 +1,11 @@
 #include "app/simulated_log.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
-#include <boost/iostreams/filter/gzip.hpp>
-#include <boost/iostreams/filtering_stream.hpp>
 #include <boost/json.hpp>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -17,7 +17,6 @@
 namespace sirenfeed::app {
 namespace {
 
-namespace io = boost::iostreams;
 namespace json = boost::json;
 using base::ErrorCode;
 using base::fail;
@@ -28,23 +27,38 @@ constexpr double kLongViewShare = 0.5;
 /// Text lines to a file, gzipped where its name ends so.
 class LineFile {
  public:
-  explicit LineFile(std::string path) : path_(std::move(path)), file_(path_, std::ios::binary) {
-    if (path_.ends_with(".gz")) out_.push(io::gzip_compressor());
-    out_.push(file_);
+  explicit LineFile(std::string path)
+      : path_(std::move(path)),
+        file_(gzopen(path_.c_str(), path_.ends_with(".gz") ? "wb" : "wbT")) {
+    note(file_ != nullptr);
   }
-  void write(const std::string& line) { out_ << line << '\n'; }
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  ~LineFile() { (void)close(); }
+
+  /// Does nothing after the first failure, which ok() and close() tell of.
+  void write(std::string line) {
+    if (!error_.empty()) return;
+    line += '\n';
+    note(gzwrite(file_, line.data(), static_cast<unsigned>(line.size())) > 0);
+  }
+  [[nodiscard]] base::Result<void> ok() const {
+    if (error_.empty()) return {};
+    return fail(ErrorCode::kStorage, "{}: cannot be written: {}", path_, error_);
+  }
   base::Result<void> close() {
-    const bool written = out_.good();
-    out_.reset();  // the compressor's rest
-    file_.close();
-    if (written && file_) return {};
-    return fail(ErrorCode::kStorage, "{}: cannot be written", path_);
+    if (file_ != nullptr) note(gzclose(std::exchange(file_, nullptr)) == Z_OK);
+    return ok();
   }
 
  private:
+  void note(bool done) {
+    if (!done && error_.empty()) error_ = errno != 0 ? std::strerror(errno) : "no more room";
+  }
+
   const std::string path_;
-  std::ofstream file_;
-  io::filtering_ostream out_;  // last: it writes to the file
+  gzFile file_;
+  std::string error_;
 };
 
 /// A line that waits for its time.
@@ -76,6 +90,8 @@ class LogWriter {
       const WorldVisit visit = world_.next_visit();
       if (visit.time_ms >= end_ms) break;
       show(visit);
+      SF_TRY(events_.ok());
+      if (truth_) SF_TRY(truth_->ok());
       if (on_progress && report_.impressions % 1000 == 0) {
         on_progress(static_cast<double>(visit.time_ms - start_ms_) / span_ms, report_.impressions);
       }

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import statistics
+import struct
 
 from support import inputs
 from support.binary import run
@@ -55,6 +56,9 @@ class CommandLineTest(EndToEndTest):
                             (["publish", "x", "--speed", "slow"], "--speed"),
                             (["evaluate", inputs.SLICE, "--format", "kuairand", "--variant", "no-such"], "no-such"),
                             (["evaluate", "x", "--window", "monday"], "window"),
+                            (["evaluate", "x", "--bootstrap", "-5"], "--bootstrap"),
+                            (["evaluate", "x", "--seeds", "-1"], "--seeds"),
+                            (["up", "--ingest.items_max", "-1"], "--ingest.items_max"),
                             (["inspect", "log", "no-such-topic"], "no-such-topic"),
                             (["serve", "--data", self.folder / "d"], "--brokers")]:
             with self.subTest(words):
@@ -128,6 +132,21 @@ class CommandLineTest(EndToEndTest):
         self.assertLess(statistics.fmean(abs(a - b) for a, b in pairs), 0.08)
         report = json.loads((self.folder / "r.json").read_text())
         self.assertTrue(report)
+
+    def test_a_model_file_that_gives_no_finite_logit_is_refused(self):
+        file = inputs.cut_kuairand(self.folder / "cut.csv.gz", 500)
+        run("evaluate", file, "--format", "kuairand", "--dump-examples", self.folder / "ex.jsonl", "--limit", 3,
+            "--save-model", self.folder / "m")
+        model = bytearray((self.folder / "m/model.safetensors").read_bytes())
+        begin = 8 + struct.unpack("<Q", model[:8])[0]
+        first, last = json.loads(model[8:begin])["head.0.weight"]["data_offsets"]
+        model[begin + first:begin + last] = struct.pack("<f", 3e38) * ((last - first) // 4)
+        poisoned = self.folder / "poisoned.safetensors"
+        poisoned.write_bytes(model)
+        done = run("score", "--model", poisoned, "--examples", self.folder / "ex.jsonl", code=1)
+        self.assertIn("ex.jsonl:1", done.stderr)
+        self.assertIn("not finite", done.stderr)
+        self.assertNotIn("nan", done.stdout.lower())
 
     def test_a_file_of_written_defaults_leaves_a_commands_own_defaults_alone(self):
         file = inputs.cut_kuairand(self.folder / "cut.csv.gz", 500)

@@ -160,5 +160,30 @@ TEST(Settings, KafkaPropertiesAreNameAndValue) {
   EXPECT_EQ(settings.kafka.properties.at("sasl.mechanism"), "SCRAM-SHA-512");
 }
 
+TEST(Settings, AnUnsignedOptionRefusesAMinus) {
+  EXPECT_THROW(parsed("--ingest.items_max -1"), CLI::ValidationError);
+  EXPECT_THROW(parsed("--model.keep_max -1"), CLI::ValidationError);
+  EXPECT_THROW(parsed("", "[trainer]\npublish_examples = -1\n"), CLI::ValidationError);
+  EXPECT_EQ(error_of(parsed("--trainer.threads 0")), "");
+}
+
+TEST(Settings, ModelsThatOverflowAreRefused) {
+  for (const char* wrong : {"--model.omega0 1e308", "--model.omega0 1e-308", "--model.base 1e-300",
+                            "--model.attention_scale 1e300", "--model.residual_start 1e300",
+                            "--model.time_span_ms 1"}) {
+    const std::string option = std::string(wrong).substr(0, std::string(wrong).find(' '));
+    EXPECT_NE(error_of(parsed(wrong)).find(option), std::string::npos) << wrong;
+  }
+}
+
+TEST(Settings, TowersAndTheirTasksAreChecked) {
+  EXPECT_EQ(error_of(parsed("--model.towers none")), "");
+  EXPECT_EQ(error_of(parsed("--model.towers counter,cross")), "");
+  EXPECT_NE(error_of(parsed("--model.towers bogus")).find("--model.towers"), std::string::npos);
+  const std::string task = error_of(parsed("--model.towers counter --model.tower_tasks bogus"));
+  EXPECT_NE(task.find("--model.tower_tasks"), std::string::npos) << task;
+  EXPECT_NE(task.find("long_view"), std::string::npos) << task;  // what there is
+}
+
 }  // namespace
 }  // namespace sirenfeed::app

@@ -111,10 +111,14 @@ TEST_F(SimulatedLog, TheDailyWorldIsAsHardAsThePublishedOne) {
 }
 
 TEST_F(SimulatedLog, AFileThatCannotBeWrittenIsNamed) {
-  const auto report =
-      write_simulated_log({.users = 5}, {.file = "/no/such/folder/x.ndjson", .days = 0.1}, {});
-  ASSERT_FALSE(report);
-  EXPECT_NE(report.error().message.find("/no/such/folder"), std::string::npos);
+  std::filesystem::create_symlink("/dev/full", folder_ / "full.gz");
+  for (const std::string& file :
+       {std::string("/no/such/folder/x.ndjson"), std::string("/no/such/folder/x.ndjson.gz"),
+        std::string("/dev/full"), (folder_ / "full.gz").string()}) {
+    const auto report = write_simulated_log({.users = 5}, {.file = file, .days = 0.1}, {});
+    ASSERT_FALSE(report) << file;
+    EXPECT_NE(report.error().message.find(file), std::string::npos) << report.error().message;
+  }
 }
 
 }  // namespace
