@@ -22,7 +22,7 @@ test:  ## Every test, in Release
 	@scripts/setup.sh build test
 	cmake --preset release -DSIRENFEED_TESTS=ON -DSIRENFEED_BENCH=ON > /dev/null
 	cmake --build $(BUILD) -j $(JOBS)
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 test-fast:  ## The unit tests, in Debug: what you run all day
 	@scripts/setup.sh build test
