@@ -61,7 +61,8 @@ base::Result<void> for_each_letter(
 }
 
 base::Result<void> list_letters(const Settings& settings, const DeadLetterOptions& options) {
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const DataUse use, DataUse::share_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   return for_each_letter(*log, options.reason,
                          [](const ingest::DeadLetter& letter) -> base::Result<void> {
                            fmt::print("{}\n", ingest::dead_letter_json(letter));
@@ -89,7 +90,8 @@ base::Result<ingest::LogRecord> read_original(ingest::EventLog& log, ingest::Log
 }
 
 base::Result<void> republish_letters(const Settings& settings, const DeadLetterOptions& options) {
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const DataUse use, DataUse::share_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   SF_ASSIGN(const auto reader, log->open_reader({.name = "sirenfeed-republish"}));
   SF_ASSIGN(const auto writer, log->open_writer("sirenfeed-republish"));
   std::uint64_t sent = 0, lost = 0;

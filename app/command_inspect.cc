@@ -167,7 +167,8 @@ base::Result<void> inspect_log(const Settings& settings, const InspectOptions& o
                 "dead-letters, got '{}'",
                 options.topic);
   }
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const DataUse use, DataUse::share_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   SF_ASSIGN(const ingest::Partition partitions, log->partitions(*topic));
   SF_ASSIGN(const auto reader, log->open_reader({.name = "sirenfeed-inspect"}));
   std::optional<ExampleFile> raw;

@@ -30,6 +30,7 @@ constexpr std::chrono::milliseconds kHttpTimeout{30'000};
 
 /// Where the events go: a log that outlives its writer, or a server.
 struct Target {
+  std::optional<DataUse> use;  // of the embedded log's folder
   std::unique_ptr<ingest::EventLog> log;
   std::unique_ptr<ingest::LogWriter> writer;
   std::string name;
@@ -48,7 +49,9 @@ base::Result<Target> open_target(const PublishOptions& options, const Settings& 
     target.name = options.http_url;
     return target;
   }
-  SF_ASSIGN(target.log, open_log(settings));
+  SF_ASSIGN(DataUse use, DataUse::share_log(settings));
+  target.use.emplace(std::move(use));
+  SF_ASSIGN(target.log, open_log(settings, *target.use));
   SF_ASSIGN(config.partitions, target.log->partitions(ingest::Topic::kImpressions));
   SF_ASSIGN(config.item_partitions, target.log->partitions(ingest::Topic::kItems));
   SF_ASSIGN(target.writer, target.log->open_writer("sirenfeed-publish"));

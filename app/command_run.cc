@@ -96,10 +96,11 @@ class SimulatedUsers {
 };
 
 base::Result<void> run_up(const Settings& settings, bool simulated) {
+  SF_ASSIGN(const DataUse use, DataUse::share(settings.data_dir));
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
   const ProcessMetrics process(registry, settings.data_dir);
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   SF_ASSIGN(const auto node, FeedNode::start(settings, *log, registry));
   SF_ASSIGN(const auto trainer, TrainNode::open(settings, *log, registry));
   trainer->start();
@@ -116,11 +117,12 @@ base::Result<void> run_up(const Settings& settings, bool simulated) {
 }
 
 base::Result<void> run_serve(const Settings& settings) {
+  SF_TRY(settings.kafka_required());
+  SF_ASSIGN(const DataUse use, DataUse::share(settings.data_dir));
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
   const ProcessMetrics process(registry, settings.data_dir);
-  SF_TRY(settings.kafka_required());
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   SF_ASSIGN(const auto node, FeedNode::start(settings, *log, registry));
   base::log_info("serving at {}", node->url());
   SF_TRY(watch(nullptr, stop));
@@ -160,11 +162,12 @@ base::Result<void> learn_recorded_first(const TrainOptions& options, const Setti
 
 base::Result<void> run_train(const TrainOptions& options, const Settings& settings) {
   SF_TRY(settings.kafka_required());
+  SF_ASSIGN(const DataUse use, DataUse::share(settings.data_dir));
   SF_TRY(learn_recorded_first(options, settings));
   const std::stop_token stop = stop_on_signals();
   base::MetricsRegistry registry;
   const ProcessMetrics process(registry, settings.data_dir);
-  SF_ASSIGN(const auto log, open_log(settings));
+  SF_ASSIGN(const auto log, open_log(settings, use));
   SF_ASSIGN(const auto node, TrainNode::open(settings, *log, registry));
   serving::ServingProbe probe(registry);
   serving::ApiParts parts{registry, probe};

@@ -10,7 +10,7 @@
 
 namespace sirenfeed::app {
 
-base::Result<FolderLock> FolderLock::take(const std::string& dir) {
+base::Result<FolderLock> FolderLock::take(const std::string& dir, Kind kind) {
   using base::ErrorCode, base::fail;
   std::error_code error;
   std::filesystem::create_directories(dir, error);
@@ -20,7 +20,7 @@ base::Result<FolderLock> FolderLock::take(const std::string& dir) {
   if (descriptor < 0) {
     return fail(ErrorCode::kStorage, "{}: cannot be opened: {}", path, std::strerror(errno));
   }
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+  if (flock(descriptor, (kind == Kind::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
     close(descriptor);
     return fail(ErrorCode::kLocked, "{}: another process uses this folder; stop it or take another",
                 dir);

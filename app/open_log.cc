@@ -6,7 +6,8 @@
 
 namespace sirenfeed::app {
 
-base::Result<std::unique_ptr<ingest::EventLog>> open_log(const Settings& settings) {
+base::Result<std::unique_ptr<ingest::EventLog>> open_log(const Settings& settings,
+                                                         const DataUse& /*use*/) {
   if (settings.brokers.empty()) return ingest::EmbeddedLog::open(settings.embedded);
   base::log_info("connecting to Kafka at {}{}", settings.brokers,
                  ingest::masked_properties(settings.kafka));

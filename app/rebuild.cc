@@ -10,7 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "app/run_file.h"
+#include "app/backup_files.h"
+#include "app/data_use.h"
 #include "app/stopped_node.h"
 #include "base/log.h"
 #include "features/align_examples.h"
@@ -18,6 +19,7 @@
 #include "ingest/dead_letter.h"
 #include "ingest/event_parser.h"
 #include "ingest/event_time.h"
+#include "model/file_io.h"
 
 namespace sirenfeed::app {
 namespace {
@@ -142,27 +144,28 @@ base::Result<std::vector<std::string>> find_missing(ingest::EventLog& log, std::
   return missing;
 }
 
-base::Result<void> check_unused(const Settings& settings) {
-  if (const auto owner = find_running(settings.data_dir)) {
-    return fail(ErrorCode::kLocked, "{}: process {} uses this folder; stop it first",
-                settings.data_dir, owner->pid);
-  }
-  return features::Store::check_unused(settings.state_dir());
-}
-
-/// The new state in the old one's place, in one step where the file system can.
+/// The new state in the old one's place, in one step where the file system can. Where it cannot, no
+/// node starts between the two (data_use.h).
 base::Result<void> put_in_place(const std::string& made, const std::string& place) {
+  SF_TRY(sync_folders(made));
+  const std::string old = place + ".replaced";
   std::error_code error;
-  if (fs::exists(place) &&
-      renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(made, error);
-    return {};
+  const bool exchanged = fs::exists(place) && renameat2(AT_FDCWD, made.c_str(), AT_FDCWD,
+                                                        place.c_str(), RENAME_EXCHANGE) == 0;
+  if (!exchanged) {
+    if (fs::exists(place)) {
+      fs::remove_all(old, error);
+      fs::rename(place, old, error);
+    }
+    if (!error) fs::rename(made, place, error);
+    if (error) {
+      return fail(ErrorCode::kStorage, "{}: cannot be put in the place of {}: {}", made, place,
+                  error.message());
+    }
   }
-  fs::remove_all(place, error);
-  fs::rename(made, place, error);
-  if (!error) return {};
-  return fail(ErrorCode::kStorage, "{}: cannot be put in the place of {}: {}", made, place,
-              error.message());
+  SF_TRY(model::sync_folder(fs::absolute(place).parent_path().string()));
+  for (const std::string& left : {made, old}) fs::remove_all(left, error);
+  return {};
 }
 
 }  // namespace
@@ -194,12 +197,14 @@ base::Result<std::vector<features::Tombstone>> read_tombstones(ingest::EventLog&
 
 base::Result<RebuildReport> rebuild_state(const Settings& settings, const RebuildOptions& options,
                                           const RebuildProgress& progress) {
-  SF_TRY(check_unused(settings));
+  SF_ASSIGN(const DataUse use, DataUse::alone(settings.data_dir));
+  // Of a process that does not know of DATA/LOCK.
+  SF_TRY(features::Store::check_unused(settings.state_dir()));
   const std::string made = settings.state_dir() + ".rebuilding";
   std::error_code error;
   fs::remove_all(made, error);  // of a rebuild that did not end
   RebuildReport report;
-  SF_ASSIGN(const auto node, StoppedNode::open_for_rebuild(settings, made));
+  SF_ASSIGN(const auto node, StoppedNode::open_for_rebuild(settings, use, made));
   SF_TRY(features::align_examples(node->state(), node->log()));
   SF_ASSIGN(const auto tombstones,
             read_tombstones(node->log(), settings.ingest.parser, node->clock()));

@@ -1,7 +1,9 @@
 #pragma once
 // The state and the log of a data folder that no process uses: opened by a command for itself.
 #include <memory>
+#include <optional>
 
+#include "app/data_use.h"
 #include "app/settings.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -24,7 +26,9 @@ class StoppedNode {
   /// kNotFound: no state (or log) there; kLocked: a process uses it.
   static base::Result<std::unique_ptr<StoppedNode>> open(const Settings& settings, Log log);
   /// The state in `state_dir`, made where absent, for the topics that the log has.
+  /// `use`, of the data folder, outlives the node.
   static base::Result<std::unique_ptr<StoppedNode>> open_for_rebuild(const Settings& settings,
+                                                                     const DataUse& use,
                                                                      const std::string& state_dir);
 
   [[nodiscard]] features::FeatureState& state() { return *state_; }
@@ -45,6 +49,7 @@ class StoppedNode {
   base::Result<void> open_state(features::FeaturesConfig config);
 
   const bool event_time_;
+  std::optional<DataUse> use_;  // its own, but for a rebuild
   base::WallClock wall_clock_;
   base::EventClock event_clock_;
   base::SteadyClock steady_;

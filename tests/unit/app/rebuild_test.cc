@@ -162,6 +162,22 @@ TEST_F(RebuildTest, AFailureLeavesTheOldState) {
   EXPECT_FALSE(std::filesystem::exists(settings_.state_dir() + ".rebuilding"));
 }
 
+TEST_F(RebuildTest, NoProcessOpensTheFolderWhileItWorks) {
+  append(settings_, visits(0, 60));
+  catch_up(settings_);
+  int told = 0;
+  const auto report = rebuild_state(settings_, {}, [&](std::uint64_t, std::uint64_t) {
+    ++told;
+    const auto node = StoppedNode::open(settings_, StoppedNode::Log::kNone);
+    ASSERT_FALSE(node);
+    EXPECT_EQ(node.error().code, base::ErrorCode::kLocked);
+    EXPECT_NE(node.error().message.find("sirenfeed rebuild"), std::string::npos);
+  });
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GT(told, 0);
+  EXPECT_TRUE(StoppedNode::open(settings_, StoppedNode::Log::kNone));
+}
+
 TEST_F(RebuildTest, WithoutALogItSaysWhatToGive) {
   const auto report = rebuild(settings_);
   ASSERT_FALSE(report);
