@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
-#include "app/folder_lock.h"
+#include "app/data_use.h"
 #include "app/http_client.h"
 #include "app/progress_line.h"
 #include "app/run_file.h"
@@ -161,15 +161,6 @@ base::Result<void> fill(const Settings& settings, const std::string& dir,
   return {};
 }
 
-/// Share of a known number of bytes.
-BytesDone progress_of(ProgressLine& line, std::uint64_t total) {
-  return [&line, total, sum = std::uint64_t{0}](std::uint64_t bytes) mutable {
-    sum += bytes;
-    const double share = total == 0 ? 1 : static_cast<double>(sum) / static_cast<double>(total);
-    line.update(share, sum >> 20U, "MiB");
-  };
-}
-
 std::uint64_t bytes_below(const std::string& dir) {
   std::uint64_t sum = 0;
   std::error_code error;
@@ -183,72 +174,13 @@ std::uint64_t bytes_below(const std::string& dir) {
 base::Result<void> finish(const std::string& dir, BackupManifest& manifest) {
   SF_TRY(sync_folders(dir));
   ProgressLine line("check-sums");
-  SF_ASSIGN(manifest.files, sum_files(dir, progress_of(line, bytes_below(dir))));
+  SF_ASSIGN(manifest.files, sum_files(dir, line.bytes_of(bytes_below(dir))));
   line.finish();
   manifest.version = base::kVersion;
   manifest.commit = base::kCommit;
   manifest.build = base::kBuildType;
   manifest.created_ms = base::WallClock().now_ms();
   return model::replace_file(dir + "/manifest.json", manifest_to_json(manifest));
-}
-
-/// A part's name and where it belongs.
-std::vector<std::pair<std::string, std::string>> places(const Settings& settings) {
-  return {{"log", settings.log_dir()},
-          {"state", settings.state_dir()},
-          {"trainer", settings.trainer_dir()},
-          {"models", settings.models_dir()}};
-}
-
-base::Result<void> check_unused(const Settings& settings) {
-  if (const auto owner = find_running(settings.data_dir)) {
-    return fail(ErrorCode::kLocked, "{}: process {} uses this folder; stop it first",
-                settings.data_dir, owner->pid);
-  }
-  SF_TRY(features::Store::check_unused(settings.state_dir()));
-  for (const std::string& dir : {settings.log_dir(), settings.trainer_dir()}) {
-    if (fs::exists(dir)) SF_TRY(FolderLock::take(dir));
-  }
-  return {};
-}
-
-base::Result<void> check_room(const Settings& settings, const BackupManifest& manifest,
-                              bool replace) {
-  for (const auto& [part, place] : places(settings)) {
-    // Models may lie in a folder that others share: only a backup that has some touches them.
-    if (replace || is_empty_folder(place) || (part == "models" && !manifest.has(part))) continue;
-    return fail(ErrorCode::kAlreadyExists,
-                "{}: is not empty; --replace puts the backup in the place of what is there", place);
-  }
-  return {};
-}
-
-base::Result<void> stage(const std::string& dir, const BackupManifest& manifest,
-                         const std::string& part, const std::string& staged,
-                         const BytesDone& done) {
-  std::error_code ignored;
-  fs::remove_all(staged, ignored);
-  fs::create_directories(staged, ignored);
-  for (const BackupFile& file : manifest.files) {
-    if (!file.path.starts_with(part + "/")) continue;
-    SF_TRY(copy_durably(fs::path(dir) / file.path,
-                        fs::path(staged) / fs::path(file.path).lexically_relative(part), file.bytes,
-                        done));
-  }
-  return sync_folders(staged);
-}
-
-base::Result<void> swap_in(const std::string& staged, const std::string& place) {
-  const std::string old = place + ".replaced";
-  std::error_code error;
-  fs::remove_all(old, error);
-  if (fs::exists(place)) fs::rename(place, old, error);
-  if (!error) fs::rename(staged, place, error);
-  if (error) {
-    return fail(ErrorCode::kStorage, "{}: cannot be put in place: {}", place, error.message());
-  }
-  fs::remove_all(old, error);
-  return {};
 }
 
 }  // namespace
@@ -274,6 +206,11 @@ base::Result<BackupManifest> make_backup(const Settings& settings, const std::st
     return fail(ErrorCode::kAlreadyExists, "{}: is not empty; a backup needs a folder of its own",
                 dir);
   }
+  std::optional<DataUse> use;  // restore and rebuild wait for the end
+  if (fs::exists(settings.data_dir)) {
+    SF_ASSIGN(DataUse taken, DataUse::share(settings.data_dir));
+    use.emplace(std::move(taken));
+  }
   const bool existed = fs::exists(dir);
   std::error_code error;
   fs::create_directories(dir, error);
@@ -289,41 +226,6 @@ base::Result<BackupManifest> make_backup(const Settings& settings, const std::st
   }
   if (!existed) fs::remove(dir, error);
   return fail(done.error());
-}
-
-base::Result<BackupManifest> restore_backup(const Settings& settings, const std::string& dir,
-                                            bool replace) {
-  SF_ASSIGN(const BackupManifest manifest, read_backup_manifest(dir));
-  SF_TRY(check_room(settings, manifest, replace));
-  SF_TRY(check_unused(settings));
-  ProgressLine verifying("verifying");
-  SF_TRY(verify_files(dir, manifest, progress_of(verifying, manifest.bytes())));
-  verifying.finish();
-  if (manifest.has("state")) {
-    features::StoreConfig store;
-    store.dir = dir + "/state";
-    SF_TRY(features::read_stored_state(store));
-  }
-  ProgressLine copying("copying");
-  const BytesDone done = progress_of(copying, manifest.bytes());
-  std::error_code error;
-  fs::create_directories(settings.data_dir, error);
-  for (const auto& [part, place] : places(settings)) {
-    if (!manifest.has(part)) continue;
-    const auto staged = stage(dir, manifest, part, place + ".restoring", done);
-    if (staged) continue;
-    for (const auto& [other, left] : places(settings)) fs::remove_all(left + ".restoring", error);
-    return fail(staged.error());
-  }
-  copying.finish();
-  for (const auto& [part, place] : places(settings)) {
-    if (manifest.has(part)) {
-      SF_TRY(swap_in(place + ".restoring", place));
-    } else if (part != "models") {
-      fs::remove_all(place, error);  // of another history than the parts that were restored
-    }
-  }
-  return manifest;
 }
 
 }  // namespace sirenfeed::app

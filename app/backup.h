@@ -1,11 +1,11 @@
 #pragma once
-// A node's folder as one consistent copy, and back.
+// A node's folder as one consistent copy (restore.h puts it back).
 //
 // What makes the parts agree: the trainer's checkpoint is taken first, then the ends of the topics
 // that the state writes (examples, dead letters), then the state, then the ends of its inputs. So
 // the trainer has learned nothing that the log of the backup lacks, the log holds no example that
-// the state does not know of, and all that the state has applied. A state restored beside a log
-// that is further (Kafka) begins the next epoch (features/align_examples.h).
+// the state does not know of, and all that the state has applied. A state restored
+// beside a log that is further (Kafka) begins the next epoch (features/align_examples.h).
 #include <string>
 
 #include "app/backup_manifest.h"
@@ -26,11 +26,5 @@ base::Result<void> back_up_owned(const features::FeatureState& state, ingest::Ev
 /// through the process that owns the folder, or offline where there is none. Tells its progress on
 /// stderr. After a failure `dir` is as it was. kNotFound: there is nothing to back up.
 base::Result<BackupManifest> make_backup(const Settings& settings, const std::string& dir);
-
-/// Puts a backup in the place of the data folder's parts. Every byte of it is verified before one
-/// is written. kAlreadyExists: the data folder is not empty and `replace` is not given; kLocked: a
-/// process uses it.
-base::Result<BackupManifest> restore_backup(const Settings& settings, const std::string& dir,
-                                            bool replace);
 
 }  // namespace sirenfeed::app

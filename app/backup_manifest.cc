@@ -106,8 +106,13 @@ base::Result<BackupManifest> read_backup_manifest(const std::string& dir) {
                 "{}: no backup (or one that was not finished): there is no {}", dir, kName);
   }
   if (!text) return fail(text.error());
+  return parse_backup_manifest(*text, path);
+}
+
+base::Result<BackupManifest> parse_backup_manifest(const std::string& text,
+                                                   const std::string& path) {
   boost::system::error_code error;
-  const json::value value = json::parse(*text, error);
+  const json::value value = json::parse(text, error);
   if (error) return fail(ErrorCode::kCorrupt, "{}: not JSON: {}", path, error.message());
   BackupManifest manifest;
   Members members(value);

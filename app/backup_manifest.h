@@ -46,6 +46,9 @@ struct BackupManifest {
 [[nodiscard]] std::string manifest_to_json(const BackupManifest& manifest);
 /// kNotFound: no backup, or one that was not finished. kCorrupt: malformed, or of a newer format.
 [[nodiscard]] base::Result<BackupManifest> read_backup_manifest(const std::string& dir);
+/// What manifest_to_json() has made; `path` is for messages.
+[[nodiscard]] base::Result<BackupManifest> parse_backup_manifest(const std::string& text,
+                                                                 const std::string& path);
 /// Everything below `dir` but the manifest.
 [[nodiscard]] base::Result<std::vector<BackupFile>> sum_files(const std::string& dir,
                                                               const BytesDone& done);

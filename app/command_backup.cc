@@ -4,6 +4,7 @@
 
 #include "app/backup.h"
 #include "app/command_line.h"
+#include "app/restore.h"
 #include "ingest/event_time.h"
 
 namespace sirenfeed::app {

@@ -38,6 +38,14 @@ void ProgressLine::draw(double share, std::uint64_t count, const char* unit) con
   std::fflush(stderr);
 }
 
+std::function<void(std::uint64_t)> ProgressLine::bytes_of(std::uint64_t total) {
+  return [this, total, sum = std::uint64_t{0}](std::uint64_t bytes) mutable {
+    sum += bytes;
+    update(total == 0 ? 1 : static_cast<double>(sum) / static_cast<double>(total), sum >> 20U,
+           "MiB");
+  };
+}
+
 void ProgressLine::finish() {
   if (!open_) return;
   open_ = false;

@@ -2,6 +2,7 @@
 // One line on a terminal that shows how far long work has come; silent where stderr is none.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace sirenfeed::app {
@@ -16,6 +17,8 @@ class ProgressLine {
 
   /// `share` of the work in [0, 1]; redraws at most ten times a second.
   void update(double share, std::uint64_t count, const char* unit);
+  /// Told of bytes that were worked off, of `total` in all.
+  [[nodiscard]] std::function<void(std::uint64_t)> bytes_of(std::uint64_t total);
   void finish();
 
  private:

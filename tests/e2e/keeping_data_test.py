@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """backup, restore, rebuild, erase and takedown of one process on the embedded log."""
+import fcntl
 import json
 import shutil
 import time
@@ -89,6 +90,30 @@ class KeepingDataTest(EndToEndTest):
         broken = run("restore", backup, "--data", self.folder / "third", code=1)
         self.assertIn(victim.name, broken.stderr)
         self.assertFalse((self.folder / "third" / "state").exists())
+
+    def test_no_process_starts_on_a_folder_that_is_being_put_back(self):
+        node = self.up()
+        node.wait_caught_up()
+        backup = self.folder / "backup"
+        run("backup", backup, "--data", self.data)
+        for command in (["restore", backup, "--replace"], ["rebuild"]):
+            self.assertIn("stop it first", run(*command, "--data", self.data, code=1).stderr)
+        self.assertEqual(node.stop(), 0, node.output())
+
+        starts = [["up"], ["serve", "--brokers", "127.0.0.1:1"], ["train", "--brokers", "127.0.0.1:1"]]
+        with open(self.data / "LOCK", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as restore and rebuild do
+            for command in (*starts, ["backup", self.folder / "second"], ["erase", "user-1"]):
+                refused = run(*command, "--data", self.data, code=1)
+                self.assertIn("wait for its end", refused.stderr, command)
+        (self.data / "restoring.json").write_bytes((backup / "manifest.json").read_bytes())
+        for command in (*starts, ["rebuild"]):
+            self.assertIn("run `sirenfeed restore`", run(*command, "--data", self.data, code=1).stderr, command)
+        run("restore", backup, "--data", self.data)
+        self.assertFalse((self.data / "restoring.json").exists())
+        node = self.up()
+        node.wait_caught_up()
+        self.assertEqual(node.stop(), 0, node.output())
 
     def test_a_state_that_is_ahead_of_its_log_is_refused_and_rebuilt(self):
         node = self.up()

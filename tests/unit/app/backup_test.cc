@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "app/restore.h"
 #include "model/file_io.h"
 #include "model/model_store.h"
 #include "node_fixture.h"
