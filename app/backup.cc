@@ -194,8 +194,9 @@ base::Result<void> back_up_owned(const features::FeatureState& state, ingest::Ev
   fs::create_directories(dir, error);
   if (error) return fail(ErrorCode::kStorage, "{}: cannot be made: {}", dir, error.message());
   Extents extents;
-  if (log != nullptr) SF_TRY(add_extents(*log, kWritten, extents));
-  SF_TRY(state.backup_to(dir + "/state"));
+  SF_TRY(state.backup_to(dir + "/state", [&]() -> base::Result<void> {
+    return log == nullptr ? base::Result<void>() : add_extents(*log, kWritten, extents);
+  }));
   if (log == nullptr) return {};
   SF_TRY(add_extents(*log, kInputs, extents));
   return copy_log(extents, log_dir, fs::path(dir) / "log");

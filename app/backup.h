@@ -4,7 +4,8 @@
 // What makes the parts agree: the trainer's checkpoint is taken first, then the ends of the topics
 // that the state writes (examples, dead letters), then the state, then the ends of its inputs. So
 // the trainer has learned nothing that the log of the backup lacks, the log holds no example that
-// the state does not know of, and all that the state has applied. A state restored
+// the state does not know of, and all that the state has applied. Nothing leaves the outbox between
+// those two steps: what the state has made is in its own copy or in the log's. A state restored
 // beside a log that is further (Kafka) begins the next epoch (features/align_examples.h).
 #include <string>
 

@@ -167,8 +167,12 @@ base::Result<std::string> FeatureState::inspect_user(std::string_view user_id) c
 base::Result<std::string> FeatureState::inspect_item(std::string_view item_id) const {
   return impl_->reader.inspect_item(item_id);
 }
-base::Result<void> FeatureState::backup_to(const std::string& dir) const {
-  return impl_->store->backup_to(dir);
+base::Result<void> FeatureState::backup_to(const std::string& dir,
+                                           const std::function<base::Result<void>()>& first) const {
+  return impl_->outbox.keep_during([&]() -> base::Result<void> {
+    SF_TRY(first());
+    return impl_->store->backup_to(dir);
+  });
 }
 base::Result<void> FeatureState::sync() { return impl_->store->sync(); }
 base::Result<void> FeatureState::compact() { return impl_->store->compact(); }

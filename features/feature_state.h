@@ -3,6 +3,7 @@
 // one RocksDB, and everything that one apply() changes in one WriteBatch of it.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -146,7 +147,11 @@ class FeatureState final : public ingest::EventSink {
   [[nodiscard]] base::Result<std::string> inspect_user(std::string_view user_id) const;
   [[nodiscard]] base::Result<std::string> inspect_item(std::string_view item_id) const;
   /// A consistent copy of the store (hard links where it can) in `dir`, which must not exist.
-  base::Result<void> backup_to(const std::string& dir) const;
+  /// `first` looks at the log before that, and nothing leaves the outbox in between: what the copy
+  /// has made lies in its outbox or in the log as `first` saw it.
+  base::Result<void> backup_to(
+      const std::string& dir,
+      const std::function<base::Result<void>()>& first = [] { return base::Result<void>(); }) const;
   /// Waits until everything applied so far is on the disk, whatever wal_sync says.
   base::Result<void> sync();
   /// Takes what was deleted or has expired out of the files now. Threads: any; takes long.

@@ -75,7 +75,13 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
   return entries;
 }
 
+base::Result<void> StoreOutbox::keep_during(const std::function<base::Result<void>()>& work) const {
+  const base::MutexLock lock(acknowledging_);
+  return work();
+}
+
 base::Result<void> StoreOutbox::acknowledge(OutboxStream stream, std::uint64_t sequence) {
+  const base::MutexLock one_at_a_time(acknowledging_);
   // A store that has refused a write must not wait for the next batch of events.
   SF_TRY(store_.ensure_writable());
   SF_TRY(load_when_reopened());

@@ -1,5 +1,6 @@
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <map>
 
 #include "base/mutex.h"
@@ -25,6 +26,9 @@ class StoreOutbox final : public Outbox {
   using Written = std::map<OutboxStream, std::uint64_t>;
   /// After that batch was committed.
   void notify(const Written& written);
+  /// Runs `work` while nothing can be acknowledged: what the log has got since it began is still
+  /// here at its end.
+  base::Result<void> keep_during(const std::function<base::Result<void>()>& work) const;
   /// As at open: the numbers of a stream may have begun anew.
   base::Result<void> begin_anew();
   /// Finds out what lies in the store: at open, and by itself after the store was opened again.
@@ -42,6 +46,7 @@ class StoreOutbox final : public Outbox {
 
   Store& store_;
   const FeaturesProbe& probe_;
+  mutable base::Mutex acknowledging_;  // taken before mutex_
   mutable base::Mutex mutex_;
   mutable std::condition_variable written_;
   mutable std::map<OutboxStream, Bounds> bounds_ SF_GUARDED_BY(mutex_);

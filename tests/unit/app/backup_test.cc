@@ -1,6 +1,7 @@
 #include "app/backup.h"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "app/restore.h"
@@ -219,6 +220,77 @@ TEST_F(BackupTest, TakenWhileEventsAreAppliedItIsOneMomentOfAll) {
         EXPECT_LT((*applied)->offset, (*node)->log().bounds({topic, p})->next);
       }
     }
+  }
+}
+
+/// The node's log, through which a backup is followed.
+class FollowedLog final : public ingest::EventLog {
+ public:
+  FollowedLog(ingest::EventLog& log, std::function<void(ingest::TopicPartition)> after)
+      : log_(log), after_(std::move(after)) {}
+  base::Result<ingest::Partition> partitions(ingest::Topic topic) override {
+    return log_.partitions(topic);
+  }
+  base::Result<Bounds> bounds(ingest::TopicPartition source) override {
+    return log_.bounds(source);
+  }
+  base::Result<std::vector<ingest::LogFile>> files(ingest::TopicPartition source) override {
+    auto files = log_.files(source);
+    after_(source);
+    return files;
+  }
+  base::Result<std::unique_ptr<ingest::LogReader>> open_reader(
+      ingest::ReaderOptions options) override {
+    return log_.open_reader(std::move(options));
+  }
+  base::Result<std::unique_ptr<ingest::LogWriter>> open_writer(std::string name) override {
+    return log_.open_writer(std::move(name));
+  }
+
+ private:
+  ingest::EventLog& log_;
+  const std::function<void(ingest::TopicPartition)> after_;
+};
+
+TEST_F(BackupTest, WhatLeavesTheOutboxMeanwhileIsInTheCopyAllTheSame) {
+  append(settings_, visits(0, 60));
+  catch_up(settings_, /*send=*/false);
+  const auto log = open_log(settings_);
+  base::MetricsRegistry registry;
+  features::FeaturesProbe probe(registry);
+  base::EventClock clock;
+  auto state = features::FeatureState::open(settings_.features, probe,
+                                            {.event_clock = &clock, .clock = &clock});
+  ASSERT_TRUE(state);
+  const auto waiting = [&] { return !(*state)->outbox().streams()->empty(); };
+  ASSERT_TRUE(waiting());
+  features::OutboxRelay relay({}, (*state)->outbox(), *log, probe);
+  // Sends all of it between the look at topic examples and the copy of the state.
+  FollowedLog followed(*log, [&](ingest::TopicPartition source) {
+    if (source.topic != ingest::Topic::kDeadLetters) return;
+    relay.start();
+    for (int i = 0; i < 100 && waiting(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    for (ingest::Partition p = 0; p < 2; ++p) {
+      EXPECT_GT(log->bounds({ingest::Topic::kExamples, p})->next, 0);
+    }
+  });
+  const auto done = back_up_owned(**state, &followed, settings_.log_dir(), backup_ + "/data");
+  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_TRUE(relay.drain(std::chrono::seconds(10)));
+  relay.stop();
+
+  const auto node = StoppedNode::open(settings_for(backup_ + "/data"), StoppedNode::Log::kEmbedded);
+  ASSERT_TRUE(node) << node.error().message;
+  for (ingest::Partition p = 0; p < 2; ++p) {
+    const auto sent = (*node)->log().bounds({ingest::Topic::kExamples, p})->next;
+    const auto left = (*node)->state().outbox().read({ingest::Topic::kExamples, p}, 0, 1'000,
+                                                     std::size_t{1} << 30U);
+    ASSERT_TRUE(left);
+    const auto written = (*node)->state().written_examples(p).sequence;
+    ASSERT_GT(written, 0U);
+    EXPECT_EQ(static_cast<std::uint64_t>(sent) + left->size(), written);
   }
 }
 
