@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "ingest/kafka_impl.h"
+#include "ingest/kafka_rejoin.h"
 
 namespace sirenfeed::ingest {
 namespace {
@@ -35,7 +36,9 @@ std::size_t bytes_of(const LogRecord& record) {
 class Reader final : public LogReader {
  public:
   Reader(KafkaConfig config, ReaderOptions options)
-      : config_(std::move(config)), options_(std::move(options)) {}
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        rejoin_(config_.session_timeout) {}
   ~Reader() override;
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -70,7 +73,6 @@ class Reader final : public LogReader {
   [[nodiscard]] bool safe_to_destroy();
   [[nodiscard]] bool close_in_time();
   void end_client();
-  [[nodiscard]] bool fenced_by_ourselves() const;
   base::Result<void> join_again();
   void note_fatal_error();
 
@@ -101,7 +103,7 @@ class Reader final : public LogReader {
   bool assigned_once_ = false;  // by the group, be it no partition
   bool closing_ = false;
   bool fenced_ = false;  // `fatal_` is that
-  bool away_ = false;    // the session ended without a word of the group, and nothing came since
+  KafkaRejoin rejoin_;
   Steady::time_point next_probe_{};
   KafkaPtr<rd_kafka_t> client_;  // last: dies first
 };
@@ -188,12 +190,7 @@ bool Reader::close_in_time() {
   return true;
 }
 
-/// A member that was away for longer than session_timeout is somebody else for its group, and the
-/// first request in its old name fences the new one: librdkafka then gives the client up for good.
-/// It had lost its partitions before that; when another process takes the name it has not.
-bool Reader::fenced_by_ourselves() const { return fenced_ && away_; }
-
-/// Joins again, as a new reader would.
+/// Joins again, as a new reader would: librdkafka gives a client that was fenced up for good.
 base::Result<void> Reader::join_again() {
   base::log_warning("kafka reader {}: was away for too long; joins group {} again", options_.name,
                     *options_.group);
@@ -208,7 +205,7 @@ base::Result<void> Reader::join_again() {
   inputs_.clear();
   errors_.clear();
   fatal_.reset();
-  fenced_ = away_ = assigned_once_ = closing_ = false;
+  fenced_ = assigned_once_ = closing_ = false;
   auto started = start();
   if (!started) fatal_ = started.error();
   return started;
@@ -316,8 +313,11 @@ void Reader::rebalance(bool assigned, std::span<const Partition> partitions) {
                  kafka_topic_name(config_, Topic::kImpressions));
   assigned_once_ = assigned_once_ || assigned;
   note_fatal_error();
-  if (assigned) away_ = false;
-  if (!assigned && !fatal_ && rd_kafka_assignment_lost(client_.get()) != 0) away_ = true;
+  if (assigned) {
+    rejoin_.assigned();
+  } else if (!fatal_) {
+    rejoin_.taken(rd_kafka_assignment_lost(client_.get()) != 0);
+  }
   if (assigned && closing_) partitions = {};  // the owner is about to go, too
   rebalancing_ = make_partitions();
   const auto& tell = assigned ? options_.listener.on_assigned : options_.listener.on_revoked;
@@ -375,9 +375,15 @@ base::Result<PollBatch> Reader::poll(milliseconds timeout) {
   if (owes_end()) timeout = std::min(timeout, kEndRetry);
   receive(batch, timeout);
   note_fatal_error();  // some come as a message, some through on_error()
-  if (fatal_ && fenced_by_ourselves()) {
-    SF_TRY(join_again());
-    return PollBatch{};  // records are read again, and an end was that of the assignment before
+  if (fatal_ && std::exchange(fenced_, false)) {
+    const auto now = Steady::now();
+    if (rejoin_.fenced(now)) {
+      SF_TRY(join_again());
+      return PollBatch{};  // records are read again, and an end was that of the assignment before
+    }
+    fatal_->message += fmt::format(
+        ": another process uses the name {} in group {}; give each its own --kafka.member",
+        options_.member.value_or(""), *options_.group);
   }
   if (fatal_) return base::fail(*fatal_);
   if (batch.records.empty() && !errors_.empty()) {

@@ -373,6 +373,7 @@ TEST_F(RealKafkaTest, ASecondProcessUnderAMembersNameEndsTheFirst) {
   ASSERT_FALSE(polled);
   EXPECT_EQ(polled.error().code, ErrorCode::kClosed);
   EXPECT_THAT(polled.error().message, HasSubstr("FENCED"));
+  EXPECT_THAT(polled.error().message, HasSubstr("another process uses the name node-1"));
 }
 
 TEST(SecureKafka, PropertiesReachTheBrokerAndAWrongPasswordSaysSo) {
