@@ -57,7 +57,7 @@ base::Result<void> Applier::serve_pending(PartitionState& state, const ingest::S
     labels_changed(state, *pending);
     if (pending->left != 0) continue;  // learned: every revision has the same inputs
     SF_ASSIGN(pending->example, example_of(state, *pending, /*take=*/true));
-    note_served(use_served_inputs(served, *pending->example));
+    note_served(use_served_inputs(served, config_.example.history_max, *pending->example));
     pending->example_dirty = true;
   }
   return {};
@@ -83,8 +83,9 @@ base::Result<void> Applier::serve_impression(PartitionState& state, const ingest
                          pending_key(state.partition, kInputsLetter, place->first, place->second)));
     inputs = value.value_or("");
   }
-  SF_ASSIGN(const Example served, decode_served_inputs(inputs));
-  note_served(use_served_inputs(served, *pending.example));
+  const auto served = decode_served_inputs(inputs);
+  note_served(served ? use_served_inputs(*served, config_.example.history_max, *pending.example)
+                     : std::nullopt);
   return {};
 }
 

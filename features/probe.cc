@@ -66,7 +66,8 @@ FeaturesProbe::FeaturesProbe(base::MetricsRegistry& registry)
       inputs_unmatched(inputs(registry, "recomputed_unmatched")),
       inputs_unnamed(inputs(registry, "recomputed_unnamed")),
       requests_unfit(registry.counter("sirenfeed_features_requests_unfit_total",
-                                      "Named requests with other features or items")),
+                                      "Named requests that could not be used: other "
+                                      "features or items, malformed or newer")),
       requests_late(registry.counter("sirenfeed_features_requests_late_total",
                                      "Requests that came when no impression could name them")),
       requests_evicted(registry.counter("sirenfeed_features_requests_evicted_total",

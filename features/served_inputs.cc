@@ -72,15 +72,52 @@ std::string encode_served_inputs(const UserSnapshot& user, std::string_view surf
 
 base::Result<Example> decode_served_inputs(std::string_view bytes) {
   Example example;
-  if (!example.ParseFromString(std::string(bytes)) || example.version() > kExampleVersion) {
-    return base::fail(base::ErrorCode::kDecode,
-                      "inputs: expected an example of a version up to {}, got {} other bytes",
-                      kExampleVersion, bytes.size());
+  if (!example.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return base::fail(base::ErrorCode::kDecode, "inputs: expected an example, got {} other bytes",
+                      bytes.size());
   }
   return example;
 }
 
-std::optional<ServedDifference> use_served_inputs(const Example& served, Example& example) {
+namespace {
+
+bool columns_are_sound(const HistoryColumns& columns, std::size_t tokens_max) {
+  const int tokens = columns.item_size();
+  if (static_cast<std::size_t>(tokens) > tokens_max) return false;
+  for (const int size : {columns.author_size(), columns.time_delta_ms_size(),
+                         columns.action_bits_size(), columns.tag_count_size()}) {
+    if (size != tokens) return false;
+  }
+  if (columns.surface_size() != tokens && columns.surface_size() != 0) return false;  // older: none
+  std::uint64_t tags = 0;
+  base::UnixMs time = 0;
+  for (int t = 0; t < tokens; ++t) {
+    tags += columns.tag_count(t);
+    if (__builtin_add_overflow(time, columns.time_delta_ms(t), &time)) return false;
+  }
+  const auto known = static_cast<std::uint32_t>(columns.surfaces_size());
+  return tags == static_cast<std::uint64_t>(columns.tags_size()) &&
+         std::all_of(columns.surface().begin(), columns.surface().end(),
+                     [&](std::uint32_t surface) { return surface <= known; });
+}
+
+// Topic requests is an input: other producers, older and newer versions write it too.
+bool is_sound(const Example& served, std::size_t history_max) {
+  if (served.version() > kExampleVersion) return false;
+  if (!columns_are_sound(served.history(), history_max)) return false;
+  return std::all_of(served.candidates().begin(), served.candidates().end(),
+                     [](const Candidate& candidate) {
+                       return std::isfinite(candidate.propensity()) &&
+                              std::all_of(candidate.context().begin(), candidate.context().end(),
+                                          [](float value) { return std::isfinite(value); });
+                     });
+}
+
+}  // namespace
+
+std::optional<ServedDifference> use_served_inputs(const Example& served, std::size_t history_max,
+                                                  Example& example) {
+  if (!is_sound(served, history_max)) return std::nullopt;
   if (served.context_schema() != example.context_schema() ||
       served.action_schema() != example.action_schema()) {
     return std::nullopt;

@@ -27,7 +27,7 @@ void fill_history(const History& history, Example& example);
                                                std::span<const ServedItem> items,
                                                std::span<const float> context,
                                                const InputSchemas& schemas);
-/// kDecode: no such bytes.
+/// kDecode: no such bytes. Their version and contents are looked at when they are used.
 [[nodiscard]] base::Result<Example> decode_served_inputs(std::string_view bytes);
 
 /// How far what was served lies from what was computed for the impression.
@@ -37,8 +37,10 @@ struct ServedDifference {
 };
 
 /// Puts the inputs of `served` in the place of those of `example`, which keeps its identity, time,
-/// items and positions. Nullopt, and nothing changed: other schemas, or an item that was not served
-/// by that request.
-std::optional<ServedDifference> use_served_inputs(const Example& served, Example& example);
+/// items and positions. Nullopt, and nothing changed: other schemas, an item that was not served by
+/// that request, a newer version, a history of more than `history_max` tokens or with columns that
+/// do not fit each other, a number that is none.
+std::optional<ServedDifference> use_served_inputs(const Example& served, std::size_t history_max,
+                                                  Example& example);
 
 }  // namespace sirenfeed::features

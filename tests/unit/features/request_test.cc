@@ -1,6 +1,8 @@
 // Topic requests as an input of the join: examples carry what the model saw.
 #include <cmath>
+#include <functional>
 
+#include "features/example_builder.h"
 #include "features/served_inputs.h"
 #include "state_fixture.h"
 
@@ -155,6 +157,67 @@ TEST(Requests, WhatCannotBeUsedIsRecomputedAndCounted) {
   }
   EXPECT_EQ(w.s.probe->inputs_unmatched.value(), 4U);
   EXPECT_EQ(w.s.probe->requests_unfit.value(), 2U);
+}
+
+TEST(Requests, MalformedOrNewerInputsAreAsIfThereWereNone) {
+  const std::vector<std::pair<const char*, std::function<void(Example&)>>> damages = {
+      {"a newer version", [](Example& e) { e.set_version(kExampleVersion + 1); }},
+      {"a feature that is no number",
+       [](Example& e) { e.mutable_candidates(0)->set_context(0, std::nanf("")); }},
+      {"an infinite feature of another candidate",
+       [](Example& e) { e.mutable_candidates(1)->set_context(1, INFINITY); }},
+      {"an infinite propensity",
+       [](Example& e) { e.mutable_candidates(0)->set_propensity(INFINITY); }},
+      {"a column that is short",
+       [](Example& e) { e.mutable_history()->mutable_author()->RemoveLast(); }},
+      {"a column that is long", [](Example& e) { e.mutable_history()->add_time_delta_ms(1); }},
+      {"more tags than it has", [](Example& e) { e.mutable_history()->set_tag_count(0, 99); }},
+      {"an unknown surface", [](Example& e) { e.mutable_history()->set_surface(0, 99); }},
+      {"times that overflow",
+       [](Example& e) {
+         HistoryColumns& columns = *e.mutable_history();
+         for (int i = 0; i < 2; ++i) {
+           columns.add_item(1);
+           columns.add_author(0);
+           columns.add_time_delta_ms(INT64_MAX);
+           columns.add_action_bits(0);
+           columns.add_tag_count(0);
+           columns.add_surface(0);
+         }
+       }},
+      {"a longer history",
+       [](Example& e) {
+         HistoryColumns& columns = *e.mutable_history();
+         while (columns.item_size() <= 128) {
+           columns.add_item(1);
+           columns.add_author(0);
+           columns.add_time_delta_ms(0);
+           columns.add_action_bits(0);
+           columns.add_tag_count(0);
+           columns.add_surface(0);
+         }
+       }},
+  };
+  ASSERT_EQ(StateUnderTest::default_config().example.history_max, 128U);
+  for (const bool request_first : {true, false}) {
+    for (const auto& [what, damage] : damages) {
+      SCOPED_TRACE(what);
+      Served w;
+      Example inputs = *decode_served_inputs(w.request.inputs);
+      ASSERT_GT(inputs.history().item_size(), 0);
+      damage(inputs);
+      w.request.inputs = inputs.SerializeAsString();
+      if (request_first) w.s.apply(w.request);
+      w.show();
+      if (!request_first) w.s.apply(w.request);
+      ASSERT_TRUE(w.s.state->close_windows(0));
+      EXPECT_TRUE(w.s.seen.closed.back().recomputed());
+      EXPECT_EQ(w.s.seen.closed.back().history().item_size(), 2);
+      EXPECT_EQ(w.s.probe->requests_unfit.value(), 1U);
+      EXPECT_EQ(w.s.probe->rejected_total(), 0U);
+      EXPECT_EQ(w.s.probe->inputs_served.value(), 0U);
+    }
+  }
 }
 
 TEST(Requests, AreHeldOverARestartAndReadAgainChangeNothing) {
