@@ -300,20 +300,18 @@ void Applier::write_dead_letter(const ingest::InputRecord& record,
   const ingest::Partition p = record.source.partition;
   const std::uint64_t sequence = ++dead_letter_sequence_.at(p);
   dirty_dead_letters_.insert(p);
-  std::string value;
-  Encoder out(value);
-  out.zigzag(record.log_time_ms);
-  out.bytes(fmt::format("{}/{}/{}", ingest::topic_name(record.source.topic), p, record.offset));
   std::string json = ingest::dead_letter_json(ingest::dead_letter_of(record, rejection));
-  out.bytes(json);
-  put_outbox({ingest::Topic::kDeadLetters, p}, sequence, value);
+  put_outbox(
+      {ingest::Topic::kDeadLetters, p}, sequence,
+      {record.log_time_ms,
+       fmt::format("{}/{}/{}", ingest::topic_name(record.source.topic), p, record.offset), json});
   batch_dead_letters_.push_back({outbox_key(p, kDeadLettersLetter, sequence), std::move(json)});
 }
 
-void Applier::put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value) {
+void Applier::put_outbox(OutboxStream stream, std::uint64_t sequence, const OutboxValue& value) {
   const char letter =
       stream.topic == ingest::Topic::kExamples ? kExamplesLetter : kDeadLettersLetter;
-  batch_.put(Family::kOutbox, outbox_key(stream.partition, letter, sequence), value);
+  batch_.put(Family::kOutbox, outbox_key(stream.partition, letter, sequence), value.encode());
   batch_outbox_[stream] = sequence;
   ++counts_.outbox;
 }

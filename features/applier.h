@@ -22,6 +22,7 @@
 #include "features/frozen_users.h"
 #include "features/item_side.h"
 #include "features/join_windows.h"
+#include "features/outbox_value.h"
 #include "features/partition_state.h"
 #include "features/probe.h"
 #include "features/removal_log.h"
@@ -102,7 +103,7 @@ class Applier {
   base::Result<Outcome> apply_timed(PartitionState& state, const ingest::InputRecord& record);
   void move_clock(const ingest::InputRecord& record);
   void settle(const ingest::InputRecord& record, const Outcome& outcome);
-  void put_outbox(OutboxStream stream, std::uint64_t sequence, std::string_view value);
+  void put_outbox(OutboxStream stream, std::uint64_t sequence, const OutboxValue& value);
   void write_dead_letter(const ingest::InputRecord& record, const ingest::Rejection& rejection);
   base::Result<void> commit();
   void after_commit();

@@ -6,7 +6,7 @@
 #include <boost/json.hpp>
 
 #include "features/applier.h"
-#include "features/encode.h"
+#include "features/outbox_value.h"
 #include "ingest/dead_letter.h"
 
 namespace sirenfeed::features {
@@ -28,12 +28,7 @@ std::string erased_value(const Example& example) {
   erased.set_time_ms(example.time_ms());
   erased.set_closed_ms(example.closed_ms());
   erased.set_erased(true);
-  std::string value;
-  Encoder out(value);
-  out.zigzag(erased.time_ms());
-  out.bytes("");
-  out.bytes(erased.SerializeAsString());
-  return value;
+  return OutboxValue{erased.time_ms(), "", erased.SerializeAsString()}.encode();
 }
 
 bool belongs_to_an_id(char c) {
@@ -125,14 +120,12 @@ base::Result<std::uint64_t> Applier::erase_outbox_examples(ingest::Partition par
   std::optional<base::Error> error;
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(partition, kExamplesLetter),
                      [&](std::string_view key, std::string_view value) {
-                       Decoder in(value);
-                       (void)in.zigzag();
-                       const std::string_view user = in.bytes();
-                       const std::string_view bytes = in.bytes();
-                       if (in.finished() && user != user_id) return true;
+                       const auto entry = OutboxValue::decode(value);
+                       if (entry && entry->key != user_id) return true;
                        Example example;
-                       if (!in.finished() ||
-                           !example.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+                       if (!entry ||
+                           !example.ParseFromArray(entry->bytes.data(),
+                                                   static_cast<int>(entry->bytes.size()))) {
                          error = base::Error{base::ErrorCode::kCorrupt,
                                              "an example of the outbox cannot be decoded; "
                                              "`sirenfeed rebuild` makes the state anew"};
@@ -157,10 +150,8 @@ base::Result<std::uint64_t> Applier::erase_dead_letters(std::string_view user_id
   std::uint64_t erased = 0;
   SF_TRY(store_.scan(Family::kOutbox, "\x01", [&](std::string_view key, std::string_view value) {
     if (key[5] != kDeadLettersLetter) return true;
-    Decoder in(value);
-    (void)in.zigzag();
-    (void)in.bytes();
-    if (!letter_mentions(in.bytes(), user_id)) return true;
+    const auto entry = OutboxValue::decode(value);
+    if (!letter_mentions(entry ? entry->bytes : value, user_id)) return true;
     batch_.erase(Family::kOutbox, key);
     ++erased;
     return true;

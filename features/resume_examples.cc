@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "features/applier.h"
-#include "features/encode.h"
+#include "features/outbox_value.h"
 
 namespace sirenfeed::features {
 
@@ -72,14 +72,11 @@ base::Result<void> Applier::move_outbox(PartitionState& state, const SentExample
   std::uint64_t gone = 0;
   SF_TRY(store_.scan(Family::kOutbox, partition_prefix(state.partition, kExamplesLetter),
                      [&](std::string_view key, std::string_view value) {
-                       Decoder in(value);
-                       (void)in.zigzag();
-                       (void)in.bytes();
-                       const std::string_view bytes = in.bytes();
+                       const auto entry = OutboxValue::decode(value);
                        auto example = std::make_unique<Example>();
-                       damaged =
-                           damaged || !in.finished() ||
-                           !example->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+                       damaged = damaged || !entry ||
+                                 !example->ParseFromArray(entry->bytes.data(),
+                                                          static_cast<int>(entry->bytes.size()));
                        batch_.erase(Family::kOutbox, key);
                        ++gone;
                        const bool beyond =
@@ -97,12 +94,8 @@ base::Result<void> Applier::move_outbox(PartitionState& state, const SentExample
   for (const auto& example : unsent) {
     example->set_epoch(state.epoch);
     example->set_sequence(++state.last_sequence);
-    std::string value;
-    Encoder out(value);
-    out.zigzag(example->time_ms());
-    out.bytes(example->user_id());
-    out.bytes(example->SerializeAsString());
-    put_outbox({ingest::Topic::kExamples, state.partition}, example->sequence(), value);
+    put_outbox({ingest::Topic::kExamples, state.partition}, example->sequence(),
+               {example->time_ms(), example->user_id(), example->SerializeAsString()});
   }
   counts_.outbox_erased += gone;
   return {};

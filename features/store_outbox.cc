@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "features/encode.h"
+#include "features/outbox_value.h"
 #include "features/state_keys.h"
 
 namespace sirenfeed::features {
@@ -52,14 +52,12 @@ base::Result<std::vector<OutboxEntry>> StoreOutbox::read(OutboxStream stream, st
                      [&](std::string_view key, std::string_view value) {
                        if (!entries.empty() && bytes + value.size() > bytes_max) return false;
                        bytes += value.size();
-                       Decoder in(value);
-                       OutboxEntry entry;
-                       entry.sequence = read_be64(key.data() + kPrefixBytes);
-                       entry.time_ms = in.zigzag();
-                       entry.key = in.bytes();
-                       entry.value = in.bytes();
-                       damaged = damaged || !in.finished();
-                       entries.push_back(std::move(entry));
+                       const auto entry = OutboxValue::decode(value);
+                       damaged = damaged || !entry;
+                       if (damaged) return false;
+                       entries.push_back({read_be64(key.data() + kPrefixBytes),
+                                          std::string(entry->key), std::string(entry->bytes),
+                                          entry->time_ms});
                        return entries.size() < entries_max;
                      }));
   if (damaged) {

@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "features/applier.h"
-#include "features/encode.h"
+#include "features/outbox_value.h"
 
 namespace sirenfeed::features {
 
@@ -65,12 +65,8 @@ void Applier::send(PartitionState& state, Example& example) {
   state.dirty = true;
   if (wiring_.observer != nullptr) wiring_.observer->on_closed(example);
   if (!config_.outbox) return;
-  std::string value;
-  Encoder out(value);
-  out.zigzag(example.time_ms());
-  out.bytes(example.user_id());
-  out.bytes(example.SerializeAsString());
-  put_outbox({ingest::Topic::kExamples, state.partition}, example.sequence(), value);
+  put_outbox({ingest::Topic::kExamples, state.partition}, example.sequence(),
+             {example.time_ms(), example.user_id(), example.SerializeAsString()});
   remember_example(example);
 }
 

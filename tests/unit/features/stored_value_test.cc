@@ -6,6 +6,7 @@
 #include <string>
 
 #include "features/encode.h"
+#include "features/outbox_value.h"
 #include "features/partition_state.h"
 #include "features/user_state.h"
 
@@ -51,6 +52,19 @@ TEST(StoredValue, CountersOfAnotherSectionAreRefused) {
   EXPECT_TRUE(UserState().decode_section(pair_section(1), section_of({1, 2})));
   EXPECT_FALSE(UserState().decode_section(pair_section(1), section_of({2, 1})));
   EXPECT_FALSE(UserState().decode_section(pair_section(1) + 1, section_of({1, 2})));
+}
+
+TEST(StoredValue, AnOutboxEntryIsWholeOrNone) {
+  const std::string stored = OutboxValue{-5, "user-1", "an example"}.encode();
+  const auto entry = OutboxValue::decode(stored);
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->time_ms, -5);
+  EXPECT_EQ(entry->key, "user-1");
+  EXPECT_EQ(entry->bytes, "an example");
+  for (std::size_t bytes = 0; bytes < stored.size(); ++bytes) {
+    EXPECT_FALSE(OutboxValue::decode(std::string_view(stored).substr(0, bytes))) << bytes;
+  }
+  EXPECT_FALSE(OutboxValue::decode(stored + "x"));
 }
 
 TEST(StoredValue, TimesThatWouldOverflowWrapAround) {
