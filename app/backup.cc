@@ -12,6 +12,7 @@
 #include "base/build_info.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "features/log_coverage.h"
 #include "features/store.h"
 #include "features/stored_state.h"
 #include "model/file_io.h"
@@ -28,8 +29,6 @@ using ingest::Topic;
 constexpr std::chrono::minutes kOwnerWaitMax{30};
 constexpr int kModelAttempts = 5;
 constexpr std::array kWritten = {Topic::kExamples, Topic::kDeadLetters};
-constexpr std::array kInputs = {Topic::kItems, Topic::kUsers, Topic::kRequests, Topic::kImpressions,
-                                Topic::kClicks};
 
 /// Topic-partitions and their files as they were at one moment.
 using Extents = std::vector<std::vector<ingest::LogFile>>;
@@ -198,7 +197,7 @@ base::Result<void> back_up_owned(const features::FeatureState& state, ingest::Ev
     return log == nullptr ? base::Result<void>() : add_extents(*log, kWritten, extents);
   }));
   if (log == nullptr) return {};
-  SF_TRY(add_extents(*log, kInputs, extents));
+  SF_TRY(add_extents(*log, features::kInputTopics, extents));
   return copy_log(extents, log_dir, fs::path(dir) / "log");
 }
 

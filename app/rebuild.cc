@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -15,6 +14,7 @@
 #include "app/stopped_node.h"
 #include "base/log.h"
 #include "features/align_examples.h"
+#include "features/log_coverage.h"
 #include "features/store.h"
 #include "ingest/dead_letter.h"
 #include "ingest/event_parser.h"
@@ -30,8 +30,6 @@ using base::fail;
 using ingest::Topic;
 
 constexpr std::chrono::milliseconds kPoll{200};
-constexpr std::array kInputs = {Topic::kItems, Topic::kUsers, Topic::kRequests, Topic::kImpressions,
-                                Topic::kClicks};
 
 /// Every retained record of a topic, in the order of each partition.
 base::Result<void> read_topic(ingest::EventLog& log, Topic topic,
@@ -129,7 +127,7 @@ class RebuildSink final : public ingest::EventSink {
 /// What the log no longer has; adds what it has to `total`.
 base::Result<std::vector<std::string>> find_missing(ingest::EventLog& log, std::uint64_t& total) {
   std::vector<std::string> missing;
-  for (const Topic topic : kInputs) {
+  for (const Topic topic : features::kInputTopics) {
     SF_ASSIGN(const ingest::Partition partitions, log.partitions(topic));
     for (ingest::Partition p = 0; p < partitions; ++p) {
       SF_ASSIGN(const auto bounds, log.bounds({topic, p}));

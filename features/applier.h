@@ -2,6 +2,7 @@
 // Turns records into state: the one thread that changes anything. apply_*.cc hold one kind of
 // record each, windows.cc the join's windows.
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -187,6 +188,9 @@ class Applier {
   void forget_request(PartitionState& state, HeldRequests::Place place);
   void expire_requests(PartitionState& state);
   base::Result<void> forget_requests_of(PartitionState& state, std::string_view user_id);
+  base::Result<void> each_request(
+      const PartitionState& state,
+      const std::function<void(HeldRequests::Place, const HeldRequest&)>& visit) const;
   base::Result<void> load_requests(PartitionState& state);
 
   // windows.cc

@@ -113,9 +113,10 @@ void Applier::expire_requests(PartitionState& state) {
   }
 }
 
-// An erasure is rare: the store is searched, instead of an index in memory.
-base::Result<void> Applier::forget_requests_of(PartitionState& state, std::string_view user_id) {
-  std::vector<HeldRequests::Place> gone;
+// Of those that the store holds.
+base::Result<void> Applier::each_request(
+    const PartitionState& state,
+    const std::function<void(HeldRequests::Place, const HeldRequest&)>& visit) const {
   base::Result<void> decoded;
   SF_TRY(store_.scan(Family::kState, partition_prefix(state.partition, kRequestLetter),
                      [&](std::string_view key, std::string_view value) {
@@ -124,10 +125,18 @@ base::Result<void> Applier::forget_requests_of(PartitionState& state, std::strin
                          decoded = base::fail(request.error());
                          return false;
                        }
-                       if (request->user_id == user_id) gone.push_back(pending_place(key));
+                       visit(pending_place(key), *request);
                        return true;
                      }));
-  SF_TRY(decoded);
+  return decoded;
+}
+
+// An erasure is rare: the store is searched, instead of an index in memory.
+base::Result<void> Applier::forget_requests_of(PartitionState& state, std::string_view user_id) {
+  std::vector<HeldRequests::Place> gone;
+  SF_TRY(each_request(state, [&](HeldRequests::Place place, const HeldRequest& request) {
+    if (request.user_id == user_id) gone.push_back(place);
+  }));
   for (const HeldRequests::Place& place : gone) forget_request(state, place);
   // And what this batch has brought, which the store does not have yet.
   for (const HeldRequests::Place& place : state.requests.fresh_of(user_id)) {
@@ -137,18 +146,9 @@ base::Result<void> Applier::forget_requests_of(PartitionState& state, std::strin
 }
 
 base::Result<void> Applier::load_requests(PartitionState& state) {
-  base::Result<void> decoded;
-  SF_TRY(store_.scan(Family::kState, partition_prefix(state.partition, kRequestLetter),
-                     [&](std::string_view key, std::string_view value) {
-                       const auto request = HeldRequest::decode(value);
-                       if (!request) {
-                         decoded = base::fail(request.error());
-                         return false;
-                       }
-                       state.requests.add(pending_place(key), request->id);
-                       return true;
-                     }));
-  return decoded;
+  return each_request(state, [&](HeldRequests::Place place, const HeldRequest& request) {
+    state.requests.add(place, request.id);
+  });
 }
 
 }  // namespace sirenfeed::features

@@ -1,14 +1,9 @@
 #include "features/log_coverage.h"
 
-#include <array>
-
 namespace sirenfeed::features {
 
 base::Result<void> check_log_covers(FeatureState& state, ingest::EventLog& log) {
-  constexpr std::array kTopics = {ingest::Topic::kItems, ingest::Topic::kUsers,
-                                  ingest::Topic::kRequests, ingest::Topic::kImpressions,
-                                  ingest::Topic::kClicks};
-  for (const ingest::Topic topic : kTopics) {
+  for (const ingest::Topic topic : kInputTopics) {
     SF_ASSIGN(const ingest::Partition partitions, log.partitions(topic));
     for (ingest::Partition p = 0; p < partitions; ++p) {
       SF_ASSIGN(const auto applied, state.position({topic, p}));

@@ -165,30 +165,23 @@ TEST_F(BackupTest, ABackupThatFailsLeavesNothing) {
 TEST_F(BackupTest, TakenWhileEventsAreAppliedItIsOneMomentOfAll) {
   append(settings_, visits(0, 50));
   catch_up(settings_);
-  const auto log = open_log(settings_);
-  base::MetricsRegistry registry;
-  features::FeaturesProbe probe(registry);
-  ingest::IngestProbe ingest_probe(registry);
-  base::EventClock clock;
-  base::SteadyClock steady;
-  auto state = features::FeatureState::open(settings_.features, probe,
-                                            {.event_clock = &clock, .clock = &clock});
-  ASSERT_TRUE(state);
+  OpenNode node(settings_);
+  ASSERT_TRUE(node.log && node.state);
   ingest::IngestConfig config = settings_.ingest;
   config.batch_records_max = 7;
-  ingest::IngestLoop loop(config, {*log, **state, clock, steady, ingest_probe});
+  ingest::IngestLoop loop(config, node.loop_parts());
   ASSERT_TRUE(loop.start());
-  features::OutboxRelay relay({}, (*state)->outbox(), *log, probe);
+  features::OutboxRelay relay({}, node.state->outbox(), *node.log, node.probe);
   relay.start();
   std::atomic<bool> stop{false};
   std::thread producer([&] {
-    const auto writer = log->open_writer("test");
+    const auto writer = node.log->open_writer("test");
     for (int i = 50; !stop && i < 5'000; ++i) {
       for (const ingest::EventBody& event : visits(i, i + 1)) {
         const ingest::Topic topic = ingest::event_topic(event);
         const std::string key = ingest::event_key(event);
-        (void)(*writer)->append({topic, ingest::partition_of(key, *log->partitions(topic))}, key,
-                                ingest::event_json(event), 1, {});
+        (void)(*writer)->append({topic, ingest::partition_of(key, *node.log->partitions(topic))},
+                                key, ingest::event_json(event), 1, {});
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -196,7 +189,7 @@ TEST_F(BackupTest, TakenWhileEventsAreAppliedItIsOneMomentOfAll) {
   });
   for (int n = 0; n < 5; ++n) {
     const std::string to = backup_ + std::to_string(n) + "/data";
-    const auto done = back_up_owned(**state, log.get(), settings_.log_dir(), to);
+    const auto done = back_up_owned(*node.state, node.log.get(), settings_.log_dir(), to);
     ASSERT_TRUE(done) << done.error().message;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -207,17 +200,17 @@ TEST_F(BackupTest, TakenWhileEventsAreAppliedItIsOneMomentOfAll) {
   // Each opens, its log covers its state, and its examples are none that the state does not know.
   for (int n = 0; n < 5; ++n) {
     const Settings copy = settings_for(backup_ + std::to_string(n) + "/data");
-    const auto node = StoppedNode::open(copy, StoppedNode::Log::kEmbedded);
-    ASSERT_TRUE(node) << node.error().message;
+    const auto stopped = StoppedNode::open(copy, StoppedNode::Log::kEmbedded);
+    ASSERT_TRUE(stopped) << stopped.error().message;
     for (ingest::Partition p = 0; p < 2; ++p) {
-      const auto written = (*node)->state().written_examples(p);
+      const auto written = (*stopped)->state().written_examples(p);
       EXPECT_EQ(written.epoch, 1U);
-      EXPECT_LE((*node)->log().bounds({ingest::Topic::kExamples, p})->next,
+      EXPECT_LE((*stopped)->log().bounds({ingest::Topic::kExamples, p})->next,
                 static_cast<ingest::Offset>(written.sequence));
       for (const ingest::Topic topic : {ingest::Topic::kImpressions, ingest::Topic::kClicks}) {
-        const auto applied = (*node)->state().position({topic, p});
+        const auto applied = (*stopped)->state().position({topic, p});
         ASSERT_TRUE(applied && *applied);
-        EXPECT_LT((*applied)->offset, (*node)->log().bounds({topic, p})->next);
+        EXPECT_LT((*applied)->offset, (*stopped)->log().bounds({topic, p})->next);
       }
     }
   }
@@ -255,40 +248,35 @@ class FollowedLog final : public ingest::EventLog {
 TEST_F(BackupTest, WhatLeavesTheOutboxMeanwhileIsInTheCopyAllTheSame) {
   append(settings_, visits(0, 60));
   catch_up(settings_, /*send=*/false);
-  const auto log = open_log(settings_);
-  base::MetricsRegistry registry;
-  features::FeaturesProbe probe(registry);
-  base::EventClock clock;
-  auto state = features::FeatureState::open(settings_.features, probe,
-                                            {.event_clock = &clock, .clock = &clock});
-  ASSERT_TRUE(state);
-  const auto waiting = [&] { return !(*state)->outbox().streams()->empty(); };
+  OpenNode node(settings_);
+  ASSERT_TRUE(node.log && node.state);
+  const auto waiting = [&] { return !node.state->outbox().streams()->empty(); };
   ASSERT_TRUE(waiting());
-  features::OutboxRelay relay({}, (*state)->outbox(), *log, probe);
+  features::OutboxRelay relay({}, node.state->outbox(), *node.log, node.probe);
   // Sends all of it between the look at topic examples and the copy of the state.
-  FollowedLog followed(*log, [&](ingest::TopicPartition source) {
+  FollowedLog followed(*node.log, [&](ingest::TopicPartition source) {
     if (source.topic != ingest::Topic::kDeadLetters) return;
     relay.start();
     for (int i = 0; i < 100 && waiting(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     for (ingest::Partition p = 0; p < 2; ++p) {
-      EXPECT_GT(log->bounds({ingest::Topic::kExamples, p})->next, 0);
+      EXPECT_GT(node.log->bounds({ingest::Topic::kExamples, p})->next, 0);
     }
   });
-  const auto done = back_up_owned(**state, &followed, settings_.log_dir(), backup_ + "/data");
+  const auto done = back_up_owned(*node.state, &followed, settings_.log_dir(), backup_ + "/data");
   ASSERT_TRUE(done) << done.error().message;
   ASSERT_TRUE(relay.drain(std::chrono::seconds(10)));
   relay.stop();
 
-  const auto node = StoppedNode::open(settings_for(backup_ + "/data"), StoppedNode::Log::kEmbedded);
-  ASSERT_TRUE(node) << node.error().message;
+  const auto copy = StoppedNode::open(settings_for(backup_ + "/data"), StoppedNode::Log::kEmbedded);
+  ASSERT_TRUE(copy) << copy.error().message;
   for (ingest::Partition p = 0; p < 2; ++p) {
-    const auto sent = (*node)->log().bounds({ingest::Topic::kExamples, p})->next;
-    const auto left = (*node)->state().outbox().read({ingest::Topic::kExamples, p}, 0, 1'000,
+    const auto sent = (*copy)->log().bounds({ingest::Topic::kExamples, p})->next;
+    const auto left = (*copy)->state().outbox().read({ingest::Topic::kExamples, p}, 0, 1'000,
                                                      std::size_t{1} << 30U);
     ASSERT_TRUE(left);
-    const auto written = (*node)->state().written_examples(p).sequence;
+    const auto written = (*copy)->state().written_examples(p).sequence;
     ASSERT_GT(written, 0U);
     EXPECT_EQ(static_cast<std::uint64_t>(sent) + left->size(), written);
   }

@@ -110,24 +110,35 @@ class NodeFixture : public testing::Test {
     }
     ASSERT_TRUE((*writer)->flush(std::chrono::seconds(10)));
   }
-  /// Applies what the log holds, as a start of the node does; sends the outbox where asked to.
-  static void catch_up(const Settings& settings, bool send = true) {
-    const auto log = open_log(settings);
+  /// The log and the state, open as in a running node; nothing runs yet.
+  struct OpenNode {
+    explicit OpenNode(const Settings& settings) : log(open_log(settings)) {
+      auto opened = features::FeatureState::open(settings.features, probe,
+                                                 {.event_clock = &clock, .clock = &clock});
+      EXPECT_TRUE(opened) << opened.error().message;
+      if (opened) state = *std::move(opened);
+    }
+    [[nodiscard]] ingest::IngestLoop::Parts loop_parts() {
+      return {*log, *state, clock, steady, ingest_probe};
+    }
     base::MetricsRegistry registry;
-    features::FeaturesProbe probe(registry);
-    ingest::IngestProbe ingest_probe(registry);
+    features::FeaturesProbe probe{registry};
+    ingest::IngestProbe ingest_probe{registry};
     base::EventClock clock;
     base::SteadyClock steady;
-    auto state = features::FeatureState::open(settings.features, probe,
-                                              {.event_clock = &clock, .clock = &clock});
-    ASSERT_TRUE(state) << state.error().message;
-    ASSERT_TRUE(features::align_examples(**state, *log));
-    ingest::IngestConfig config = settings.ingest;
-    ingest::IngestLoop loop(config, {*log, **state, clock, steady, ingest_probe});
+    std::unique_ptr<ingest::EventLog> log;
+    std::unique_ptr<features::FeatureState> state;
+  };
+  /// Applies what the log holds, as a start of the node does; sends the outbox where asked to.
+  static void catch_up(const Settings& settings, bool send = true) {
+    OpenNode node(settings);
+    ASSERT_TRUE(node.log && node.state);
+    ASSERT_TRUE(features::align_examples(*node.state, *node.log));
+    ingest::IngestLoop loop(settings.ingest, node.loop_parts());
     const auto done = loop.run_until_end(ingest::IngestLoop::AtEnd::kLeaveWindowsOpen);
     ASSERT_TRUE(done) << done.error().message;
     if (!send) return;
-    features::OutboxRelay relay({}, (*state)->outbox(), *log, probe);
+    features::OutboxRelay relay({}, node.state->outbox(), *node.log, node.probe);
     relay.start();
     ASSERT_TRUE(relay.drain(std::chrono::seconds(10)));
     relay.stop();

@@ -38,6 +38,18 @@ std::vector<std::uint64_t> sequences(const fakes::MemoryLog& log) {
   return result;
 }
 
+/// "IMPRESSION EPOCH/SEQUENCE" of each example, as they lie there.
+std::vector<std::string> sent(const fakes::MemoryLog& log) {
+  std::vector<std::string> result;
+  for (const auto& record : log.records({ingest::Topic::kExamples, 0})) {
+    Example example;
+    EXPECT_TRUE(example.ParseFromString(record.value.value_or("")));
+    result.push_back(
+        fmt::format("{} {}/{}", example.impression_id(), example.epoch(), example.sequence()));
+  }
+  return result;
+}
+
 TEST(Outbox, EverythingLeavesInOrderAndIsDeleted) {
   StateUnderTest s;
   fakes::MemoryLog log;
@@ -112,15 +124,8 @@ TEST(Outbox, ALostStoreStartsTheNextEpochAndIsSilentUntilItHasCaughtUp) {
   run(5);  // closes i0 … i3
   run(3);  // a new store that has not caught up
   run(9);  // and one that has
-  std::vector<std::string> sent;
-  for (const auto& record : log.records({ingest::Topic::kExamples, 0})) {
-    Example example;
-    ASSERT_TRUE(example.ParseFromString(*record.value));
-    sent.push_back(
-        fmt::format("{} {}/{}", example.impression_id(), example.epoch(), example.sequence()));
-  }
-  EXPECT_EQ(sent, (std::vector<std::string>{"i0 1/1", "i1 1/2", "i2 1/3", "i3 1/4", "i4 2/1",
-                                            "i5 2/2", "i6 2/3", "i7 2/4"}));
+  EXPECT_EQ(sent(log), (std::vector<std::string>{"i0 1/1", "i1 1/2", "i2 1/3", "i3 1/4", "i4 2/1",
+                                                 "i5 2/2", "i6 2/3", "i7 2/4"}));
 }
 
 TEST(Outbox, AStatePutBackFromACopySendsNothingTwiceAndLeavesNothingOut) {
@@ -157,16 +162,9 @@ TEST(Outbox, AStatePutBackFromACopySendsNothingTwiceAndLeavesNothingOut) {
     s.reopen();
     apply(s, 8, 14, /*send=*/true);
   }
-  std::vector<std::string> sent;
-  for (const auto& record : log.records({ingest::Topic::kExamples, 0})) {
-    Example example;
-    ASSERT_TRUE(example.ParseFromString(*record.value));
-    sent.push_back(
-        fmt::format("{} {}/{}", example.impression_id(), example.epoch(), example.sequence()));
-  }
-  EXPECT_EQ(sent, (std::vector<std::string>{"i0 1/1", "i1 1/2", "i2 1/3", "i3 1/4", "i4 1/5",
-                                            "i5 1/6", "i6 1/7", "i7 1/8", "i8 1/9", "i9 2/1",
-                                            "i10 2/2", "i11 2/3", "i12 2/4"}));
+  EXPECT_EQ(sent(log), (std::vector<std::string>{"i0 1/1", "i1 1/2", "i2 1/3", "i3 1/4", "i4 1/5",
+                                                 "i5 1/6", "i6 1/7", "i7 1/8", "i8 1/9", "i9 2/1",
+                                                 "i10 2/2", "i11 2/3", "i12 2/4"}));
 }
 
 }  // namespace
