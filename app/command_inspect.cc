@@ -38,11 +38,12 @@ struct InspectOptions {
 class StoppedState {
  public:
   static base::Result<std::unique_ptr<StoppedState>> open(const Settings& settings) {
-    auto opened = std::unique_ptr<StoppedState>(new StoppedState());
     features::FeaturesConfig config = settings.features;
     if (!std::filesystem::exists(config.store.dir)) {  // looking makes nothing
       return fail(ErrorCode::kNotFound, "{}: there is no state here", config.store.dir);
     }
+    SF_ASSIGN(DataUse use, DataUse::share(settings.data_dir));
+    auto opened = std::unique_ptr<StoppedState>(new StoppedState(std::move(use)));
     // A store knows its own number of partitions, whatever the topics of this run would have.
     SF_ASSIGN(const auto stored, features::FeatureState::stored_partitions(config.store));
     config.partitions = stored.value_or(settings.partitions);
@@ -52,7 +53,8 @@ class StoppedState {
   [[nodiscard]] features::FeatureState& state() { return *state_; }
 
  private:
-  StoppedState() : probe_(registry_) {}
+  explicit StoppedState(DataUse use) : use_(std::move(use)), probe_(registry_) {}
+  const DataUse use_;
   base::MetricsRegistry registry_;
   features::FeaturesProbe probe_;
   std::unique_ptr<features::FeatureState> state_;

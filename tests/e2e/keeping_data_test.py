@@ -103,7 +103,8 @@ class KeepingDataTest(EndToEndTest):
         starts = [["up"], ["serve", "--brokers", "127.0.0.1:1"], ["train", "--brokers", "127.0.0.1:1"]]
         with open(self.data / "LOCK", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # as restore and rebuild do
-            for command in (*starts, ["backup", self.folder / "second"], ["erase", "user-1"]):
+            for command in (*starts, ["backup", self.folder / "second"], ["erase", "user-1"],
+                            ["inspect", "state"], ["inspect", "log", "items"]):
                 refused = run(*command, "--data", self.data, code=1)
                 self.assertIn("wait for its end", refused.stderr, command)
         (self.data / "restoring.json").write_bytes((backup / "manifest.json").read_bytes())
