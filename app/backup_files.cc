@@ -133,6 +133,13 @@ base::Result<void> sync_folders(const fs::path& dir) {
   return sync_folder(fs::absolute(dir).parent_path());
 }
 
+bool is_mount_point(const fs::path& dir) {
+  struct stat own {};
+  struct stat parent {};
+  return stat(dir.c_str(), &own) == 0 && stat((dir / "..").c_str(), &parent) == 0 &&
+         own.st_dev != parent.st_dev;
+}
+
 bool is_empty_folder(const fs::path& dir) {
   std::error_code error;
   return !fs::exists(dir, error) || (fs::is_directory(dir, error) && fs::is_empty(dir, error));

@@ -27,6 +27,8 @@ base::Result<std::uint64_t> hash_file(const std::filesystem::path& path);
 base::Result<std::vector<std::string>> list_files(const std::filesystem::path& dir);
 /// Makes the creation of everything below `dir`, and of itself, durable.
 base::Result<void> sync_folders(const std::filesystem::path& dir);
+/// Another file system begins there: it can be renamed neither to nor from.
+bool is_mount_point(const std::filesystem::path& dir);
 /// Absent or without entries.
 bool is_empty_folder(const std::filesystem::path& dir);
 

@@ -47,8 +47,13 @@ base::Result<void> check_unused(const Settings& settings) {
 base::Result<void> check_room(const Settings& settings, const BackupManifest& manifest,
                               bool replace) {
   for (const Part& part : parts_of(settings)) {
-    if (replace || is_empty_folder(part.place)) continue;
     if (part.is_shared() && !manifest.has(part.name)) continue;
+    if (is_mount_point(part.place)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "{}: is a mount point, which nothing can take the place of; name a folder in it",
+                  part.place);
+    }
+    if (replace || is_empty_folder(part.place)) continue;
     return fail(ErrorCode::kAlreadyExists,
                 "{}: is not empty; --replace puts the backup in the place of what is there",
                 part.place);

@@ -1,6 +1,7 @@
 #include "app/restore.h"
 
 #include "app/backup.h"
+#include "app/backup_files.h"
 #include "app/data_use.h"
 #include "app/rebuild.h"
 #include "model/file_io.h"
@@ -147,6 +148,19 @@ TEST_F(RestoreTest, WhatWasBegunIsFinishedWithoutItsBackup) {
   const auto done = restore_backup(settings, backup_, /*replace=*/false);
   ASSERT_TRUE(done) << done.error().message;
   expect_restored(settings);
+}
+
+TEST_F(RestoreTest, AMountPointIsRefusedBeforeAnythingMoves) {
+  EXPECT_TRUE(is_mount_point("/proc"));
+  EXPECT_FALSE(is_mount_point(dir_));
+  EXPECT_FALSE(is_mount_point(dir_ + "/missing"));
+  Settings settings = settings_for(dir_ + "/other");
+  settings.models = "/proc";
+  const auto refused = restore_backup(settings, backup_, /*replace=*/true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
+  EXPECT_FALSE(fs::exists(restoring_file(settings.data_dir)));
+  EXPECT_FALSE(fs::exists(settings.state_dir()));
 }
 
 TEST_F(RestoreTest, ARebuildThatEndedWithoutAStateInPlaceIsNamed) {
