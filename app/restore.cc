@@ -1,6 +1,7 @@
 #include "app/restore.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "features/store.h"
 #include "features/stored_state.h"
 #include "model/file_io.h"
+#include "model/store_files.h"
 
 namespace sirenfeed::app {
 namespace {
@@ -42,6 +44,15 @@ base::Result<void> check_unused(const Settings& settings) {
     if (fs::exists(dir)) SF_TRY(FolderLock::take(dir));
   }
   return {};
+}
+
+/// A trainer with a data folder of its own may publish there.
+base::Result<std::optional<model::StoreLock>> lock_models(const Settings& settings,
+                                                          const BackupManifest& manifest) {
+  const std::string dir = settings.models_dir();
+  if (!manifest.has("models") || is_empty_folder(dir)) return std::nullopt;
+  SF_ASSIGN(model::StoreLock lock, model::StoreLock::take(model::writer_lock_path(dir)));
+  return std::optional<model::StoreLock>(std::move(lock));
 }
 
 base::Result<void> check_room(const Settings& settings, const BackupManifest& manifest,
@@ -168,11 +179,13 @@ base::Result<BackupManifest> restore_backup(const Settings& settings, const std:
   if (fs::exists(marker)) {
     SF_ASSIGN(const std::string text, model::read_file(marker));
     SF_ASSIGN(const BackupManifest begun, parse_backup_manifest(text, marker));
+    SF_ASSIGN(const auto models, lock_models(settings, begun));
     base::log_info("{}: finishing the restore that was begun", settings.data_dir);
     SF_TRY(put_in_place(settings, begun, told));
     if (!manifest || manifest_to_json(*manifest) == text) return begun;
   }
   SF_TRY(check_room(settings, *manifest, replace));
+  SF_ASSIGN(const auto models, lock_models(settings, *manifest));
   SF_TRY(verify(dir, *manifest));
   told("the backup is copied beside what is there");
   SF_TRY(stage_all(settings, dir, *manifest));

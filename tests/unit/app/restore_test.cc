@@ -98,6 +98,21 @@ TEST_F(RestoreTest, AFolderInUseIsLeftAlone) {
   EXPECT_EQ(canonical(settings), kept);
 }
 
+TEST_F(RestoreTest, ModelsThatAreBeingPublishedAreLeftAlone) {
+  Settings settings = settings_for(dir_ + "/other");
+  settings.models = dir_ + "/models";
+  auto store = model::ModelStoreWriter::open({.dir = settings.models});  // another folder's trainer
+  ASSERT_TRUE(store);
+  model::Model model = *model::make_model(settings.model);
+  ASSERT_TRUE(store->publish(model, 1));
+  ASSERT_TRUE(store->publish(model, 2));
+  const auto refused = restore_backup(settings, backup_, /*replace=*/true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kLocked) << refused.error().message;
+  EXPECT_EQ(model::ModelStoreReader(settings.models).wanted().value(), 2U);
+  EXPECT_FALSE(fs::exists(settings.state_dir()));
+}
+
 TEST_F(RestoreTest, EndedAtAnyStepItChangesNothingOrIsFinishedByTheNext) {
   int unchanged = 0, finished = 0;
   for (int kill_at = 0;; ++kill_at) {
